@@ -1,0 +1,139 @@
+"""Every error that ckpttool raises on purpose.
+
+An error says where it was found: the file, the byte offset in it and the key, as far as they are
+known. Low levels know the offset, the middle knows the path, the top knows the key; each fills in
+what is still empty with `CkptError.locate` and lets the error travel on.
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from ckpttool.printable import printable
+
+_E = TypeVar("_E", bound="CkptError")
+
+
+class CkptError(Exception):
+    """Base of all errors here; `str()` of it is one printable line.
+
+    Args:
+        message: what is wrong, without the place.
+        path: the file it was found in.
+        offset: byte offset in that file.
+        key: the tensor concerned.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        path: str | None = None,
+        offset: int | None = None,
+        key: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.path = path
+        self.offset = offset
+        self.key = key
+
+    def locate(
+        self: _E,
+        *,
+        path: str | None = None,
+        offset: int | None = None,
+        key: str | None = None,
+    ) -> _E:
+        """Fill in the parts of the place that are not known yet; return the error itself."""
+        if self.path is None:
+            self.path = path
+        if self.offset is None:
+            self.offset = offset
+        if self.key is None:
+            self.key = key
+        return self
+
+    def __str__(self) -> str:
+        parts = []
+        if self.path is not None:
+            at = "" if self.offset is None else f":{self.offset}"
+            parts.append(f"{printable(self.path)}{at}")
+        elif self.offset is not None:
+            parts.append(f"offset {self.offset}")
+        if self.key is not None:
+            parts.append(f"key '{printable(self.key)}'")
+        parts.append(" ".join(printable(line) for line in self.message.splitlines()))
+        return ": ".join(parts)
+
+
+class CorruptError(CkptError):
+    """Bytes contradict the format."""
+
+
+class TruncatedError(CorruptError):
+    """A file or a record ends before what it promises."""
+
+
+class ChecksumError(CorruptError):
+    """Bytes do not have the crc32c that was stored for them.
+
+    Args:
+        stored: the crc32c in the file, unmasked.
+        computed: the crc32c of the bytes as they are.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        stored: int,
+        computed: int,
+        path: str | None = None,
+        offset: int | None = None,
+        key: str | None = None,
+    ) -> None:
+        super().__init__(
+            f"{message}: crc32c {computed:#010x}, stored {stored:#010x}",
+            path=path,
+            offset=offset,
+            key=key,
+        )
+        self.stored = stored
+        self.computed = computed
+
+
+class UnsupportedError(CkptError):
+    """Well-formed, but beyond what is understood here: a dtype, a compression, a version."""
+
+
+class NotFoundError(CkptError):
+    """Something that was asked for does not exist."""
+
+
+class MissingFileError(NotFoundError, FileNotFoundError):
+    """A file or a checkpoint does not exist."""
+
+    __str__ = CkptError.__str__
+
+
+class MissingKeyError(NotFoundError, LookupError):
+    """A checkpoint has no such key."""
+
+
+class FileAccessError(CkptError, OSError):
+    """The operating system refused to open, read or write a file."""
+
+    __str__ = CkptError.__str__
+
+
+class SelectionError(CkptError, ValueError):
+    """A pattern or an index cannot be parsed, or selects nothing."""
+
+
+class DestinationError(CkptError):
+    """A checkpoint must not be written there: it exists, or shares files with the source."""
+
+
+class InvalidTensorError(CkptError, ValueError):
+    """A tensor that was handed over for writing cannot be stored as asked."""

@@ -1,0 +1,5 @@
+"""Files, without a thought for what is in them.
+
+source      reading: sized, bounds-checked, by copy, by map or in chunks
+staging     writing: temporary siblings that become visible together or not at all
+"""

@@ -1,0 +1,146 @@
+"""A regular file, open for reading at any offset."""
+
+from __future__ import annotations
+
+import contextlib
+import mmap
+import os
+import stat
+from collections.abc import Iterator
+from types import TracebackType
+
+from ckpttool.errors import CkptError, FileAccessError, MissingFileError, TruncatedError
+
+CHUNK_SIZE = 1 << 20
+# Below this a copy costs less than a map, and maps are a limited good (65,530 a process on Linux).
+_MAP_FROM = 1 << 17
+
+
+def file_error(error: OSError, path: str) -> CkptError:
+    """Return the error of our own tree that says what the operating system said of `path`."""
+    if isinstance(error, FileNotFoundError):
+        return MissingFileError("no such file", path=path)
+    return FileAccessError((error.strerror or str(error)).lower(), path=path)
+
+
+class RandomAccessFile:
+    """A file of known size; every read is checked against it first.
+
+    The size is taken once, on opening. A file that shrinks afterwards gives `TruncatedError`.
+
+    Args:
+        path: a regular file or a link to one. Anything else (a folder, a device, a named pipe,
+            on which opening would wait for a writer) is refused.
+
+    Raises:
+        MissingFileError: there is no such file.
+        FileAccessError: it cannot be opened or is not a regular file.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._fd = -1
+        try:
+            self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+            status = os.fstat(self._fd)
+        except (OSError, ValueError) as error:
+            self.close()
+            if isinstance(error, OSError):
+                raise file_error(error, path) from error
+            raise FileAccessError(str(error), path=path) from error  # a NUL in the path
+        if not stat.S_ISREG(status.st_mode):
+            self.close()
+            raise FileAccessError("not a regular file", path=path)
+        self.size: int = status.st_size
+        self.modified: float = status.st_mtime
+
+    def __enter__(self) -> RandomAccessFile:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file; views handed out before stay valid."""
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            with contextlib.suppress(OSError):
+                os.close(fd)
+
+    def check_range(self, offset: int, length: int) -> None:
+        """Raise `TruncatedError` unless `length` bytes at `offset` lie within the file."""
+        if offset < 0 or length < 0 or offset + length > self.size:
+            raise TruncatedError(
+                f"{length} bytes wanted here, but the file has {self.size} in all",
+                path=self.path,
+                offset=offset,
+            )
+
+    def read_at(self, offset: int, length: int) -> bytes:
+        """Return exactly `length` bytes from `offset`."""
+        return bytes(self._read(offset, length))
+
+    def view(self, offset: int, length: int) -> memoryview:
+        """Return `length` bytes from `offset` as memory of the caller's own.
+
+        A large range is mapped, not copied: pages are read when touched, and writing to the view
+        changes neither the file nor any other view.
+        """
+        if length >= _MAP_FROM:
+            self.check_range(offset, length)
+            start = offset - offset % mmap.ALLOCATIONGRANULARITY
+            with contextlib.suppress(OSError):  # a file system without maps, or too many of them
+                mapped = mmap.mmap(
+                    self._fd,
+                    length + offset - start,
+                    flags=mmap.MAP_PRIVATE,
+                    prot=mmap.PROT_READ | mmap.PROT_WRITE,
+                    offset=start,
+                )
+                return memoryview(mapped)[offset - start :]
+        return memoryview(self._read(offset, length))
+
+    def chunks(
+        self, offset: int, length: int, *, chunk_size: int = CHUNK_SIZE
+    ) -> Iterator[memoryview]:
+        """Yield `length` bytes from `offset` in order, in pieces of `chunk_size` or less.
+
+        All pieces share one buffer: each is valid until the next is asked for.
+        """
+        self.check_range(offset, length)
+        buffer = memoryview(bytearray(min(chunk_size, length)))
+        end = offset + length
+        while offset < end:
+            piece = buffer[: min(chunk_size, end - offset)]
+            self._fill(piece, offset)
+            yield piece
+            offset += len(piece)
+
+    def _read(self, offset: int, length: int) -> bytearray:
+        self.check_range(offset, length)
+        data = bytearray(length)
+        self._fill(memoryview(data), offset)
+        return data
+
+    def _fill(self, buffer: memoryview, offset: int) -> None:
+        done = 0
+        while done < len(buffer):
+            try:
+                got = os.preadv(self._fd, [buffer[done:]], offset + done)
+            except OSError as error:
+                raise file_error(error, self.path).locate(offset=offset + done) from error
+            if not got:
+                raise TruncatedError(
+                    "the file became shorter while it was read",
+                    path=self.path,
+                    offset=offset + done,
+                )
+            done += got

@@ -1,0 +1,8 @@
+"""The sorted string table: an immutable file of keys and values in key order.
+
+format          the bytes around blocks: handle, trailer, footer; how keys are shortened
+block           reading one block
+reader          walking a table file
+block_builder   building one block
+builder         building a table
+"""

@@ -2,5 +2,6 @@
 
 varint      variable-length and fixed-width integers
 checksum    crc32c and its masked form
+wire        the fields of small protobuf messages
 ordered     numbers and strings whose bytes sort as they do
 """

@@ -1,0 +1,8 @@
+"""The tensor bundle: checkpoint format V2, an index and one or more data shards.
+
+naming    prefix and file names
+entry     the records of the index
+index     the whole index
+reader    reading a bundle
+writer    writing one
+"""

@@ -1,0 +1,266 @@
+"""The records of the index.
+
+    key ""          BundleHeaderProto   num_shards=1 int32  endianness=2 enum  version=3 message
+                                        version: producer=1  min_consumer=2  bad_consumers=3
+    key of tensor   BundleEntryProto    dtype=1 enum  shape=2 message  shard_id=3 int32
+                                        offset=4 int64  size=5 int64  crc32c=6 fixed32
+                                        slices=7 repeated message
+
+A tensor that is stored in slices has an entry without data that lists them; each slice has an entry
+of its own under the key that `tensor.slice_key` makes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ckpttool.coding import wire
+from ckpttool.coding.varint import decode_varint, encode_varint
+from ckpttool.errors import CorruptError, UnsupportedError
+from ckpttool.tensor.dtypes import DType, dtype_of_number
+from ckpttool.tensor.shape import Shape, decode_shape, element_count, encode_shape
+from ckpttool.tensor.slices import TensorSlice, decode_slice, encode_slice
+
+# The version of the format that this package reads and writes.
+VERSION = 1
+MAX_SHARDS = 99999
+
+
+@dataclass(frozen=True, slots=True)
+class BundleHeader:
+    """What holds for the whole bundle.
+
+    Attributes:
+        num_shards: how many data shards there are.
+        big_endian: byte order of the tensor bytes.
+        producer: version of the format that the writer had.
+        min_consumer: oldest version whose readers may read it.
+        bad_consumers: versions whose readers must not.
+        unknown: fields that are not known here, as they lie in the file.
+    """
+
+    num_shards: int = 1
+    big_endian: bool = False
+    producer: int = VERSION
+    min_consumer: int = 0
+    bad_consumers: tuple[int, ...] = ()
+    unknown: bytes = b""
+
+    def encode(self) -> bytes:
+        """Return the record as TensorFlow writes it."""
+        version = wire.varint_field(1, self.producer) + wire.varint_field(2, self.min_consumer)
+        if self.bad_consumers:
+            packed = b"".join(encode_varint(v & (1 << 64) - 1) for v in self.bad_consumers)
+            version += wire.bytes_field(3, packed)
+        return (
+            wire.varint_field(1, self.num_shards)
+            + wire.varint_field(2, self.big_endian)
+            + wire.bytes_field(3, version)
+            + self.unknown
+        )
+
+
+class BundleEntry(NamedTuple):
+    """Where a tensor lies and what it is.
+
+    A named tuple, not a dataclass: an index can hold millions of them.
+
+    Attributes:
+        dtype: what the elements are.
+        shape: of the whole tensor; in a slice's entry, of the slice.
+        shard_id: number of the data shard.
+        offset: first byte in that shard.
+        size: stored bytes.
+        crc32c: checksum of the stored bytes, masked as it is in the file.
+        slices: the slices of a partitioned tensor, which has no bytes under its own key.
+        unknown: fields that are not known here, as they lie in the file.
+    """
+
+    dtype: DType
+    shape: Shape
+    shard_id: int = 0
+    offset: int = 0
+    size: int = 0
+    crc32c: int = 0
+    slices: tuple[TensorSlice, ...] = ()
+    unknown: bytes = b""
+
+    @property
+    def elements(self) -> int:
+        """Number of elements of the whole tensor."""
+        return element_count(self.shape)
+
+    def encode(self) -> bytes:
+        """Return the record as TensorFlow writes it."""
+        return (
+            wire.varint_field(1, self.dtype.number)
+            + wire.bytes_field(2, encode_shape(self.shape))
+            + wire.varint_field(3, self.shard_id)
+            + wire.varint_field(4, self.offset)
+            + wire.varint_field(5, self.size)
+            + wire.fixed32_field(6, self.crc32c)
+            + b"".join(wire.bytes_field(7, encode_slice(part)) for part in self.slices)
+            + self.unknown
+        )
+
+
+def decode_header(data: bytes) -> BundleHeader:
+    """Decode the record under the empty key.
+
+    Raises:
+        CorruptError: it is malformed or its numbers are impossible.
+        UnsupportedError: it says that readers of our version must keep out.
+    """
+    num_shards = endianness = 0
+    version: tuple[int, int, tuple[int, ...]] = (0, 0, ())
+    unknown = b""
+    for number, kind, value, raw in wire.decode_fields(data):
+        if number == 1 and kind == wire.VARINT:
+            num_shards = wire.signed64(int(value))
+        elif number == 2 and kind == wire.VARINT:
+            endianness = wire.signed64(int(value))
+        elif number == 3 and kind == wire.BYTES:
+            version = _decode_version(bytes(value))
+        else:
+            unknown += raw
+    producer, min_consumer, bad_consumers = version
+    if not 0 < num_shards <= MAX_SHARDS:
+        raise CorruptError(f"the header names {num_shards} data shards")
+    if endianness not in (0, 1):
+        raise CorruptError(f"the header names byte order {endianness}")
+    if producer < 0:
+        raise CorruptError(f"the header names format version {producer}")
+    if min_consumer > VERSION or VERSION in bad_consumers:
+        raise UnsupportedError(
+            f"the bundle asks for readers of format version {min_consumer} or another than "
+            f"{VERSION}, the one that is known"
+        )
+    return BundleHeader(
+        num_shards, bool(endianness), producer, min_consumer, bad_consumers, unknown
+    )
+
+
+def _decode_version(data: bytes) -> tuple[int, int, tuple[int, ...]]:
+    producer = min_consumer = 0
+    bad: list[int] = []
+    for number, kind, value, _ in wire.decode_fields(data):
+        if number in (1, 2) and isinstance(value, int):
+            if number == 1:
+                producer = wire.signed64(value)
+            else:
+                min_consumer = wire.signed64(value)
+        elif number == 3 and isinstance(value, int):
+            bad.append(wire.signed64(value))
+        elif number == 3 and kind == wire.BYTES:
+            packed, pos = bytes(value), 0
+            while pos < len(packed):
+                one, pos = decode_varint(packed, pos, len(packed))
+                bad.append(wire.signed64(one))
+    return producer, min_consumer, tuple(bad)
+
+
+class EntryDecoder:
+    """Decodes the entries of one bundle.
+
+    Args:
+        num_shards: how many data shards the bundle has.
+    """
+
+    def __init__(self, num_shards: int) -> None:
+        self._num_shards = num_shards
+        # Most tensors of a checkpoint share a handful of dtypes and shapes.
+        self._heads: dict[bytes, tuple[DType, Shape]] = {}
+
+    def decode(self, data: bytes) -> BundleEntry:
+        """Decode an entry and check it against itself.
+
+        Raises:
+            CorruptError: it is malformed, or its numbers contradict one another.
+            UnsupportedError: its shape has no known rank.
+        """
+        entry = self._decode_usual(data) or _decode_any(data)
+        dtype, shape, shard_id, offset, size, _, slices, _ = entry
+        if not 0 <= shard_id < self._num_shards:
+            raise CorruptError(
+                f"the entry names data shard {shard_id}, but there are {self._num_shards}"
+            )
+        if offset < 0 or size < 0:
+            raise CorruptError(f"the entry has offset {offset} and size {size}")
+        if slices:
+            for part in slices:
+                part.bounds(shape)
+        elif dtype.size is not None and size != dtype.size * element_count(shape):
+            raise CorruptError(
+                f"the entry has {size} bytes for {element_count(shape)} elements of {dtype}"
+            )
+        return entry
+
+    def decode_shape(self, data: bytes) -> tuple[DType, Shape]:
+        """Decode dtype and shape alone, at a fraction of the cost."""
+        head = self._usual_head(data)
+        return head[0] if head else self.decode(data)[:2]
+
+    def _usual_head(self, data: bytes) -> tuple[tuple[DType, Shape], int] | None:
+        """Return dtype and shape, and where they end, of an entry that starts with just them."""
+        if len(data) < 4 or data[0] != 0x08 or data[1] > 127 or data[2] != 0x12 or data[3] > 127:
+            return None
+        end = 4 + data[3]
+        head = data[:end]
+        known = self._heads.get(head)
+        if known is None:
+            if len(head) < end:
+                return None
+            known = (dtype_of_number(data[1]), decode_shape(head[4:]))
+            self._heads[head] = known
+        return known, end
+
+    def _decode_usual(self, data: bytes) -> BundleEntry | None:
+        """Decode an entry of a whole tensor laid out as every writer does; None for another."""
+        head = self._usual_head(data)
+        if head is None:
+            return None
+        (dtype, shape), pos = head
+        shard_id = offset = size = 0
+        # Five bytes of crc end the entry; what stands before them are at most three varints.
+        end = len(data) - 5
+        if end < pos or data[end] != 0x35:
+            return None
+        if pos < end and data[pos] == 0x18:
+            shard_id, pos = decode_varint(data, pos + 1, end)
+        if pos < end and data[pos] == 0x20:
+            offset, pos = decode_varint(data, pos + 1, end)
+        if pos < end and data[pos] == 0x28:
+            size, pos = decode_varint(data, pos + 1, end)
+        if pos != end or max(shard_id, offset, size) >> 63:
+            return None
+        crc = int.from_bytes(data[end + 1 :], "little")
+        return BundleEntry(dtype, shape, shard_id, offset, size, crc)
+
+
+def _decode_any(data: bytes) -> BundleEntry:
+    """Decode an entry whose fields may come in any order and number."""
+    numbers = {1: 0, 3: 0, 4: 0, 5: 0, 6: 0}
+    shape = b""
+    slices = []
+    unknown = b""
+    for number, kind, value, raw in wire.decode_fields(data):
+        if number in numbers and kind == (wire.FIXED32 if number == 6 else wire.VARINT):
+            numbers[number] = int(value)
+        elif number == 2 and kind == wire.BYTES:
+            # Protobuf merges a message that comes twice; for a shape that appends dimensions.
+            shape += bytes(value)
+        elif number == 7 and kind == wire.BYTES:
+            slices.append(decode_slice(bytes(value)))
+        else:
+            unknown += raw
+    return BundleEntry(
+        dtype_of_number(wire.signed64(numbers[1])),
+        decode_shape(shape),
+        wire.signed64(numbers[3]),
+        wire.signed64(numbers[4]),
+        wire.signed64(numbers[5]),
+        numbers[6],
+        tuple(slices),
+        unknown,
+    )

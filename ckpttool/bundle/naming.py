@@ -1,0 +1,31 @@
+"""How the files of a bundle are called.
+
+PREFIX.index
+PREFIX.data-00000-of-00002     shard number and count, five digits or more
+PREFIX.data-00001-of-00002
+"""
+
+from __future__ import annotations
+
+import re
+
+_SHARD = re.compile(r"\.data-(\d{5,})-of-(\d{5,})\Z")
+INDEX_SUFFIX = ".index"
+
+
+def index_path(prefix: str) -> str:
+    """Return the path of the index."""
+    return prefix + INDEX_SUFFIX
+
+
+def shard_path(prefix: str, shard_id: int, num_shards: int) -> str:
+    """Return the path of a data shard."""
+    return f"{prefix}.data-{shard_id:05d}-of-{num_shards:05d}"
+
+
+def split_shard_path(path: str) -> tuple[str, int, int] | None:
+    """Return (prefix, shard number, count) for the path of a data shard, None for another."""
+    match = _SHARD.search(path)
+    if match is None:
+        return None
+    return path[: match.start()], int(match[1]), int(match[2])

@@ -1,0 +1,253 @@
+"""Reading a bundle.
+
+Opening reads the index alone. A shard is opened when a value in it is asked for, and no value
+leaves without its crc32c having been checked, except a part of a tensor, whose checksum would need
+the whole.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from ckpttool.bundle.entry import BundleEntry, BundleHeader
+from ckpttool.bundle.index import BundleIndex, EntryMap
+from ckpttool.bundle.naming import shard_path
+from ckpttool.coding.checksum import crc32c, unmask
+from ckpttool.errors import (
+    ChecksumError,
+    CkptError,
+    CorruptError,
+    MissingFileError,
+    MissingKeyError,
+    UnsupportedError,
+)
+from ckpttool.storage.source import RandomAccessFile
+from ckpttool.tensor.dtypes import STRING, VARIANT
+from ckpttool.tensor.slices import Bounds
+
+if TYPE_CHECKING:
+    from ckpttool.tensor.region import Index
+    from ckpttool.tensor.values import Array
+
+
+@dataclass(frozen=True, slots=True)
+class ShardFile:
+    """A data shard on disk: its path, and its size in bytes or None where it is missing."""
+
+    path: str
+    size: int | None
+
+
+class BundleReader:
+    """An open bundle.
+
+    Args:
+        prefix: its path without `.index`.
+
+    Attributes:
+        index: the whole index.
+        header: what holds for the whole bundle.
+        entries: every tensor, without the entries of slices.
+
+    Raises:
+        CorruptError: the index is damaged.
+        MissingFileError: there is no index.
+        UnsupportedError: the bundle is of a version that is not known.
+    """
+
+    def __init__(self, prefix: str) -> None:
+        self.prefix = prefix
+        self.index = BundleIndex(prefix)
+        self.header: BundleHeader = self.index.header
+        self.entries: EntryMap = self.index.entries
+        self._shards: dict[int, RandomAccessFile] = {}
+
+    def __enter__(self) -> BundleReader:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the shards; arrays read before stay valid."""
+        while self._shards:
+            self._shards.popitem()[1].close()
+
+    def shard_files(self) -> list[ShardFile]:
+        """Return the shards in which tensors lie, without opening them."""
+        used = {entry.shard_id for entry in self.entries.values() if not entry.slices}
+        for key in self.entries:
+            used.update(entry.shard_id for _, entry in self.index.slice_entries(key))
+        out = []
+        for shard_id in sorted(used):
+            path = shard_path(self.prefix, shard_id, self.header.num_shards)
+            try:
+                out.append(ShardFile(path, os.stat(path).st_size))
+            except OSError:
+                out.append(ShardFile(path, None))
+        return out
+
+    def read(self, key: str) -> Array:
+        """Return the value of a tensor, the slices of a partitioned one joined.
+
+        Fixed-size elements come as a view of the mapped shard where that is possible. The array is
+        the caller's own all the same: writing to it changes neither the file nor another array.
+        Elements of strings are bytes, those of variants `VariantElement`.
+
+        Raises:
+            MissingKeyError: there is no such key.
+            CorruptError: the stored bytes are damaged or do not fit the entry.
+            UnsupportedError: the dtype is not known.
+        """
+        entry = self._entry(key)
+        if entry.slices:
+            return self._join(key, entry, tuple((0, dim) for dim in entry.shape))
+        return self._read_whole(key, entry)
+
+    def read_region(self, key: str, index: Index) -> Array:
+        """Return part of a tensor, reading only the bytes it needs.
+
+        The crc32c of a tensor covers all its bytes, so that of a part is not checked. String and
+        variant tensors are read and checked as a whole.
+
+        Args:
+            key: the tensor's key.
+            index: a number or a slice for each dimension, as `tensor.region.fit_index` gives.
+        """
+        from ckpttool.tensor.region import bounding_box, within_box
+
+        entry = self._entry(key)
+        if entry.slices:
+            box = bounding_box(index, entry.shape)
+            joined = self._join(key, entry, box)
+            part: Array = joined[within_box(index, entry.shape, box)]
+            return part
+        verify = entry.dtype.size is None
+        value: Array = self._read_whole(key, entry, verify=verify)[index]
+        return value if isinstance(value, bytes) or not hasattr(value, "copy") else value.copy()
+
+    def chunks(self, key: str) -> Iterator[memoryview]:
+        """Yield the stored bytes of a tensor of fixed-size elements in pieces of whole elements.
+
+        Slices come one after another, in the order the entry lists them. All pieces share one
+        buffer. After the last piece of each slice its crc32c is checked.
+
+        Raises:
+            ChecksumError: the bytes just yielded are damaged.
+        """
+        entry = self._entry(key)
+        for _, stored in self.index.slice_entries(key) if entry.slices else [(None, entry)]:
+            crc = 0
+            shard = self._shard(key, stored)
+            for chunk in shard.chunks(stored.offset, stored.size):
+                crc = crc32c(chunk, crc)
+                yield chunk
+            self._check_crc(key, stored, crc)
+
+    def stored_bytes(self, key: str, entry: BundleEntry) -> memoryview:
+        """Return the bytes of an entry as they lie in the shard, not checked."""
+        shard = self._shard(key, entry)
+        try:
+            return shard.view(entry.offset, entry.size)
+        except CkptError as error:
+            error.locate(key=key)
+            raise
+
+    def _entry(self, key: str) -> BundleEntry:
+        if key not in self.entries:
+            raise MissingKeyError("no such key in the checkpoint", path=self.prefix, key=key)
+        return self.entries[key]
+
+    def _read_whole(self, key: str, entry: BundleEntry, *, verify: bool = True) -> Array:
+        from ckpttool.tensor import values
+        from ckpttool.tensor.strings import decode_strings
+        from ckpttool.tensor.variants import decode_variants
+
+        if not entry.dtype.known:
+            raise UnsupportedError(
+                f"values of dtype {entry.dtype} cannot be read", path=self.index.path, key=key
+            )
+        data = self.stored_bytes(key, entry)
+        big_endian = self.header.big_endian
+        if entry.dtype not in (STRING, VARIANT):
+            if verify:
+                self._check_crc(key, entry, crc32c(data))
+            return values.decode_array(entry.dtype, entry.shape, data, big_endian=big_endian)
+        decode: Any = decode_strings if entry.dtype == STRING else decode_variants
+        if not entry.size and not entry.elements:
+            return values.object_array([], entry.shape)
+        try:
+            elements, crc = decode(data, entry.elements, big_endian=big_endian)
+        except CkptError as error:
+            error.offset = entry.offset + (error.offset or 0)
+            error.locate(path=self._shard(key, entry).path, key=key)
+            raise
+        self._check_crc(key, entry, crc)
+        return values.object_array(elements, entry.shape)
+
+    def _join(self, key: str, entry: BundleEntry, box: Bounds) -> Array:
+        """Return the part of a partitioned tensor that lies in `box`."""
+        import numpy as np
+
+        from ckpttool.tensor.slices import check_coverage
+
+        stored = self.index.slice_entries(key)
+        try:
+            check_coverage(entry.shape, entry.slices)
+        except CkptError as error:
+            error.locate(path=self.index.path, key=key)
+            raise
+        # Overlapping extents could make a large tensor out of a small file.
+        room = sum({self._shard(key, e).path: self._shard(key, e).size for _, e in stored}.values())
+        if sum(part_entry.size for _, part_entry in stored) > room:
+            raise CorruptError(
+                f"its slices claim more bytes than the {room} of the data shards",
+                path=self.index.path,
+                key=key,
+            )
+        out = np.empty([stop - start for start, stop in box], entry.dtype.as_numpy_dtype)
+        for part, part_entry in stored:
+            bounds = part.bounds(entry.shape)
+            common = [(max(a, c), min(b, d)) for (a, b), (c, d) in zip(bounds, box, strict=True)]
+            if all(low < high for low, high in common):
+                whole = all(bound == both for bound, both in zip(bounds, common, strict=True))
+                source = self._read_whole(key, part_entry, verify=whole)
+                out[_offset_slices(common, box)] = source[_offset_slices(common, bounds)]
+        return out
+
+    def _shard(self, key: str, entry: BundleEntry) -> RandomAccessFile:
+        shard = self._shards.get(entry.shard_id)
+        if shard is None:
+            path = shard_path(self.prefix, entry.shard_id, self.header.num_shards)
+            try:
+                shard = RandomAccessFile(path)
+            except MissingFileError as error:
+                raise MissingFileError("the data shard is missing", path=path, key=key) from error
+            self._shards[entry.shard_id] = shard
+        return shard
+
+    def _check_crc(self, key: str, entry: BundleEntry, computed: int) -> None:
+        stored = unmask(entry.crc32c)
+        if stored != computed:
+            raise ChecksumError(
+                "the stored bytes are damaged",
+                stored=stored,
+                computed=computed,
+                path=self._shard(key, entry).path,
+                offset=entry.offset,
+                key=key,
+            )
+
+
+def _offset_slices(common: list[tuple[int, int]], box: Bounds) -> tuple[slice, ...]:
+    """Return the slices that select `common` from an array that holds `box`."""
+    return tuple(slice(a - c, b - c) for (a, b), (c, _) in zip(common, box, strict=True))

@@ -1,0 +1,11 @@
+"""What a tensor is, wherever it is stored.
+
+dtypes      one row per dtype
+shape       element counts, and the shape message
+slices      parts of a partitioned tensor, and whether they cover it
+slice_key   the key under which a slice lies
+strings     the bytes of a string tensor
+variants    the bytes of a variant tensor
+values      bytes to arrays and back, joining slices
+region      NumPy indices, and which part of a tensor they need
+"""

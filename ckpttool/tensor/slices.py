@@ -1,0 +1,142 @@
+"""Slices: the parts in which a partitioned tensor is stored.
+
+    TensorSliceProto    extent=1 repeated { start=1 int64, length=2 int64 with presence }
+
+A slice has an extent for each dimension. The full extent is an empty message, here length -1. It
+and an extent that spells out the whole length mean the same but give different keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ckpttool.coding import wire
+from ckpttool.errors import CorruptError
+from ckpttool.tensor.shape import Shape, element_count
+
+FULL = (0, -1)
+Bounds = tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TensorSlice:
+    """A box in a tensor.
+
+    Attributes:
+        extents: (start, length) for each dimension; (0, -1) is the full extent.
+    """
+
+    extents: tuple[tuple[int, int], ...]
+
+    @property
+    def is_full(self) -> bool:
+        """Whether every dimension has the full extent."""
+        return all(extent == FULL for extent in self.extents)
+
+    def bounds(self, shape: Shape) -> Bounds:
+        """Return (start, stop) for each dimension of a tensor of this shape.
+
+        Raises:
+            CorruptError: the slice has another rank or does not lie within the shape.
+        """
+        if len(self.extents) != len(shape):
+            raise CorruptError(f"slice {self} has another rank than shape {list(shape)}")
+        bounds = tuple(
+            (0, dim) if extent == FULL else (extent[0], extent[0] + extent[1])
+            for extent, dim in zip(self.extents, shape, strict=True)
+        )
+        for (start, stop), (_, length), dim in zip(bounds, self.extents, shape, strict=True):
+            if start < 0 or stop > dim or (length <= 0 and length != -1):
+                raise CorruptError(f"slice {self} does not fit shape {list(shape)}")
+        return bounds
+
+    def shape(self, full: Shape) -> Shape:
+        """Return the shape of this part of a tensor of shape `full`."""
+        return tuple(stop - start for start, stop in self.bounds(full))
+
+    def covers(self, shape: Shape) -> bool:
+        """Whether the slice is the whole tensor."""
+        return all(bound == (0, dim) for bound, dim in zip(self.bounds(shape), shape, strict=True))
+
+    def __str__(self) -> str:
+        """Write the slice as TensorFlow's ops do: `0,2:-`."""
+        return ":".join(
+            "-" if extent == FULL else f"{extent[0]},{extent[1]}" for extent in self.extents
+        )
+
+
+def parse_slice(text: str) -> TensorSlice:
+    """Parse the form that `str()` gives: `0,2:-`.
+
+    Raises:
+        ValueError: it is malformed.
+    """
+    extents = []
+    for part in text.split(":") if text else ():
+        start, _, length = part.partition(",")
+        extents.append(FULL if part == "-" else (int(start), int(length)))
+    return TensorSlice(tuple(extents))
+
+
+def decode_slice(data: bytes) -> TensorSlice:
+    """Decode a TensorSliceProto."""
+    extents = []
+    for number, kind, value, _ in wire.decode_fields(data):
+        if number == 1 and kind == wire.BYTES:
+            extents.append(_decode_extent(bytes(value)))
+    return TensorSlice(tuple(extents))
+
+
+def encode_slice(part: TensorSlice) -> bytes:
+    """Encode a slice as TensorFlow does."""
+    out = []
+    for start, length in part.extents:
+        extent = b""
+        if (start, length) != FULL:
+            extent = wire.varint_field(1, start) + wire.varint_field(2, length)
+        out.append(wire.bytes_field(1, extent))
+    return b"".join(out)
+
+
+def check_coverage(shape: Shape, parts: Sequence[TensorSlice]) -> None:
+    """Check that slices fill a tensor of this shape and none overlaps another.
+
+    Raises:
+        CorruptError: there is a gap or an overlap; the message names a place.
+    """
+    import numpy as np
+
+    boxes = [part.bounds(shape) for part in parts]
+    volume = sum(element_count(tuple(b - a for a, b in box)) for box in boxes)
+    total = element_count(shape)
+    if volume < total:
+        raise CorruptError(f"its slices leave a gap: {volume} of {total} elements are stored")
+    # Between two neighbouring cuts of an axis nothing changes, so one cell stands for all there;
+    # cells are at most as many as elements, and as a rule as few as slices.
+    cuts = [
+        sorted({0, dim, *(edge for box in boxes for edge in box[axis])})
+        for axis, dim in enumerate(shape)
+    ]
+    cell = [{edge: at for at, edge in enumerate(axis_cuts)} for axis_cuts in cuts]
+    taken = np.zeros([len(axis_cuts) - 1 for axis_cuts in cuts], dtype=bool)
+    for part, box in zip(parts, boxes, strict=True):
+        cells = taken[tuple(slice(cell[i][a], cell[i][b]) for i, (a, b) in enumerate(box))]
+        if cells.any():
+            raise CorruptError(f"slice {part} overlaps another")
+        cells[...] = True
+
+
+def _decode_extent(data: bytes) -> tuple[int, int]:
+    start, length, has_length = 0, -1, False
+    for number, kind, value, _ in wire.decode_fields(data):
+        if kind == wire.VARINT and isinstance(value, int):
+            if number == 1:
+                start = wire.signed64(value)
+            elif number == 2:
+                length, has_length = wire.signed64(value), True
+    if not has_length and start:
+        raise CorruptError("an extent of a slice has a start but no length")
+    if has_length and length < 0:
+        raise CorruptError(f"an extent of a slice has length {length}")
+    return start, length

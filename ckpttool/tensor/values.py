@@ -1,0 +1,93 @@
+"""Stored bytes to NumPy arrays and back.
+
+Fixed-size elements lie in C order, in the byte order of the writer. A bool is one byte; dtypes
+below a byte take a whole one.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+
+from ckpttool.errors import InvalidTensorError
+from ckpttool.tensor.dtypes import STRING, VARIANT, DType
+from ckpttool.tensor.shape import Shape
+from ckpttool.tensor.strings import encode_strings
+from ckpttool.tensor.variants import VariantElement, encode_variants
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+def decode_array(dtype: DType, shape: Shape, data: memoryview, *, big_endian: bool) -> Array:
+    """Return fixed-size elements as an array.
+
+    The array is a view of `data` where byte order and alignment allow, else a copy.
+
+    Args:
+        dtype: a dtype with a size.
+        shape: its product times the element size is the length of `data`.
+        data: the stored bytes.
+        big_endian: byte order of the writer.
+    """
+    if dtype.name == "bool":
+        flags = np.frombuffer(data, np.uint8)
+        # TensorFlow takes any byte but 0 for true; NumPy knows only 0 and 1.
+        stored = flags.view(np.bool_) if flags.max(initial=0) <= 1 else flags != 0
+        return stored.reshape(shape)
+    numpy_dtype = dtype.as_numpy_dtype
+    if big_endian != (sys.byteorder == "big"):
+        # Swapped as plain words: extension dtypes do not know about byte order. The two halves of
+        # a complex number are swapped each by itself.
+        word = numpy_dtype.itemsize // (2 if numpy_dtype.kind == "c" else 1)
+        flat = np.frombuffer(data, f"u{word}").byteswap().view(numpy_dtype)
+    else:
+        flat = np.frombuffer(data, numpy_dtype)
+    return np.require(flat.reshape(shape), requirements="A")
+
+
+def object_array(elements: list[Any], shape: Shape) -> Array:
+    """Return elements, given in C order, as an array of objects."""
+    array = np.empty(len(elements), dtype=object)
+    array[:] = elements
+    return array.reshape(shape)
+
+
+def encode_array(dtype: DType, array: Array) -> tuple[memoryview, int | None]:
+    """Return the bytes under which an array is stored.
+
+    Args:
+        dtype: the dtype to store; for fixed-size dtypes that of the array itself.
+        array: of any layout; a C-contiguous one is not copied.
+
+    Returns:
+        The bytes, and their crc32c, unmasked, where it is not simply that of the bytes.
+
+    Raises:
+        InvalidTensorError: an element cannot be stored as this dtype.
+    """
+    if dtype == STRING:
+        data, crc = encode_strings([_string_bytes(item) for item in array.ravel().tolist()])
+        return memoryview(data), crc
+    if dtype == VARIANT:
+        data, crc = encode_variants([_variant(item) for item in array.ravel().tolist()])
+        return memoryview(data), crc
+    contiguous = np.ascontiguousarray(array)
+    if sys.byteorder == "big" or contiguous.dtype.byteorder == ">":
+        contiguous = contiguous.astype(contiguous.dtype.newbyteorder("<"))
+    return contiguous.reshape(-1).view(np.uint8).data, None
+
+
+def _string_bytes(item: object) -> bytes:
+    if isinstance(item, str):
+        return item.encode("utf-8", "surrogateescape")
+    if isinstance(item, bytes):
+        return item
+    raise InvalidTensorError(f"a string tensor cannot hold {type(item).__name__}")
+
+
+def _variant(item: object) -> VariantElement:
+    if isinstance(item, VariantElement):
+        return item
+    raise InvalidTensorError(f"a variant tensor cannot hold {type(item).__name__}")

@@ -14,6 +14,9 @@ from ckpttool.tensor.shape import Shape
 from ckpttool.tensor.slice_key import encode_slice_key
 from ckpttool.tensor.slices import TensorSlice
 
+# A record stays bytes until it is asked for.
+_Records = dict[str, bytes | BundleEntry]
+
 
 class EntryMap(Mapping[str, BundleEntry]):
     """The entries of a bundle by key, in the order of the key bytes; decoded when asked for.
@@ -21,7 +24,7 @@ class EntryMap(Mapping[str, BundleEntry]):
     Keys are text: bytes that are not UTF-8 stand as surrogate escapes.
     """
 
-    def __init__(self, records: dict[str, bytes | BundleEntry], decoder: EntryDecoder, path: str):
+    def __init__(self, records: _Records, decoder: EntryDecoder, path: str):
         self._records = records
         self._decoder = decoder
         self._path = path
@@ -95,13 +98,14 @@ class BundleIndex:
             error.offset = None
             error.locate(path=self.path)
             raise
-        self._decoder = EntryDecoder(self.header.num_shards)
-        named: dict[str, bytes | BundleEntry] = {
+        decoder = EntryDecoder(self.header.num_shards)
+        named: _Records = {
             key.decode("utf-8", "surrogateescape"): value for key, value in records.items()
         }
-        self.entries = EntryMap(named, self._decoder, self.path)
+        self.entries = EntryMap(named, decoder, self.path)
         sliced = any(key[:1] == b"\0" for key in records)
-        self._slices = self._take_slices(named) if sliced else {}
+        slices = self._take_slices(named) if sliced else {}
+        self._slices = EntryMap(slices, decoder, self.path)
 
     def slice_entries(self, key: str) -> list[tuple[TensorSlice, BundleEntry]]:
         """Return the slices of a partitioned tensor and their entries; none for another tensor.
@@ -112,14 +116,13 @@ class BundleIndex:
         entry = self.entries[key]
         out = []
         for part in entry.slices:
-            record = self._slices.get(_slice_key(key, part))
-            if record is None:
+            slice_key = _slice_key(key, part)
+            if slice_key not in self._slices:
                 raise CorruptError(f"slice {part} has no entry", path=self.path, key=key)
             try:
-                stored = self._decoder.decode(record)
+                stored = self._slices[slice_key]
             except CkptError as error:
-                error.offset = None
-                error.locate(path=self.path, key=key)
+                error.key = key
                 raise
             if stored.dtype != entry.dtype or stored.shape != part.shape(entry.shape):
                 raise CorruptError(
@@ -131,22 +134,15 @@ class BundleIndex:
             out.append((part, stored))
         return out
 
-    def _take_slices(self, named: dict[str, bytes | BundleEntry]) -> dict[str, bytes]:
+    def _take_slices(self, named: _Records) -> _Records:
         """Move the records of slices out of `named`; what no tensor claims stays a tensor."""
         claimed = [
             _slice_key(key, part)
-            for key in list(named)
+            for key in named
             if not key.startswith("\0") or self._is_partitioned(key)
             for part in self.entries[key].slices
         ]
-        taken: dict[str, bytes] = {}
-        for slice_key in claimed:
-            record = named.pop(slice_key, None)
-            if isinstance(record, bytes):
-                taken[slice_key] = record
-            elif record is not None:
-                taken[slice_key] = record.encode()
-        return taken
+        return {key: named.pop(key) for key in claimed if key in named}
 
     def _is_partitioned(self, key: str) -> bool:
         """Whether an odd key, one that starts like a slice's, is that of a partitioned tensor."""

@@ -1,0 +1,249 @@
+"""Writing a bundle.
+
+For the same tensors in the same order the files equal, byte for byte, those that TensorFlow writes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import glob
+import os
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from ckpttool.bundle.entry import BundleEntry, BundleHeader
+from ckpttool.bundle.index import BundleIndex
+from ckpttool.bundle.naming import index_path, shard_path
+from ckpttool.coding.checksum import crc32c, mask
+from ckpttool.errors import CkptError, CorruptError, DestinationError, InvalidTensorError
+from ckpttool.storage.source import file_error
+from ckpttool.storage.staging import StagedFile, StagedFiles
+from ckpttool.table.builder import TableBuilder
+from ckpttool.tensor.dtypes import DType, dtype_of_array
+from ckpttool.tensor.shape import Shape
+from ckpttool.tensor.slice_key import encode_slice_key
+from ckpttool.tensor.slices import TensorSlice, check_coverage
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from ckpttool.tensor.values import Array
+
+# Small enough that a piece is still in the processor's cache when it is written.
+_PIECE_SIZE = 1 << 20
+
+
+class BundleWriter:
+    """A bundle being written; nothing is visible before `finish`.
+
+    As a context manager it removes what it wrote if the block ends in an exception, and finishes
+    the bundle otherwise.
+
+    Args:
+        prefix: path of the bundle without `.index`. The last folder in it is made if need be.
+        num_shards: how many data shards to write.
+        force: replace a checkpoint of that name.
+
+    Raises:
+        DestinationError: files of that name exist and `force` is not given.
+    """
+
+    def __init__(self, prefix: str, *, num_shards: int = 1, force: bool = False) -> None:
+        if num_shards < 1:
+            raise ValueError(f"a bundle has at least one data shard, not {num_shards}")
+        self.prefix = prefix
+        self._force = force
+        self._header = BundleHeader(num_shards=num_shards)
+        self._entries: dict[bytes, BundleEntry] = {}
+        self._partitioned: dict[bytes, BundleEntry] = {}
+        self._refuse_existing()
+        _make_folder(os.path.dirname(prefix))
+        self._staged = StagedFiles()
+        self._shards: list[StagedFile] = []
+        try:
+            for shard_id in range(num_shards):
+                path = shard_path(prefix, shard_id, num_shards)
+                self._shards.append(self._staged.create(path))
+        except CkptError:
+            self._staged.abandon()
+            raise
+
+    def __enter__(self) -> BundleWriter:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            if kind is None:
+                self.finish()
+        finally:
+            self._staged.abandon()
+
+    def add(self, key: str, value: ArrayLike, *, shard_id: int = 0) -> None:
+        """Append a tensor.
+
+        Args:
+            key: its name; bytes that are not UTF-8 are given as surrogate escapes.
+            value: an array, or what NumPy makes one of. Text is stored as UTF-8 strings.
+            shard_id: the data shard to write to.
+
+        Raises:
+            InvalidTensorError: the key is empty or taken, or the value has no TensorFlow dtype.
+        """
+        raw = self._new_key(key)
+        array, dtype = _as_tensor(value, key)
+        self._entries[raw] = self._write(dtype, array, shard_id, key)
+
+    def add_slice(
+        self, key: str, shape: Shape, part: TensorSlice, value: ArrayLike, *, shard_id: int = 0
+    ) -> None:
+        """Append a slice of a partitioned tensor.
+
+        A slice that covers the whole tensor is stored as an ordinary one. TensorFlow can join
+        slices of dtypes that are `joinable` only; this package joins all.
+
+        Args:
+            key: name of the whole tensor.
+            shape: of the whole tensor; the same for all its slices.
+            part: which slice this is.
+            value: its elements.
+            shard_id: the data shard to write to.
+
+        Raises:
+            InvalidTensorError: the slice is there already, or does not agree with the others.
+        """
+        try:
+            part_shape = part.shape(shape)
+        except CorruptError as error:
+            raise InvalidTensorError(error.message, key=key) from error
+        if part.is_full or part.covers(shape):
+            self.add(key, value, shard_id=shard_id)
+            return
+        raw = key.encode("utf-8", "surrogateescape")
+        array, dtype = _as_tensor(value, key)
+        whole = self._partitioned.get(raw)
+        if whole is None:
+            whole = BundleEntry(dtype, shape)
+            self._new_key(key)
+        if (whole.dtype, whole.shape) != (dtype, shape):
+            raise InvalidTensorError(
+                f"a slice of {dtype} {list(shape)} for a tensor of "
+                f"{whole.dtype} {list(whole.shape)}",
+                key=key,
+            )
+        if array.shape != part_shape:
+            raise InvalidTensorError(
+                f"slice {part} has shape {list(part_shape)}, not {list(array.shape)}", key=key
+            )
+        slice_key = encode_slice_key(raw, part)
+        if slice_key in self._entries:
+            raise InvalidTensorError(f"slice {part} is there already", key=key)
+        self._entries[slice_key] = self._write(dtype, array, shard_id, key)
+        whole = whole._replace(slices=(*whole.slices, part))
+        self._entries[raw] = self._partitioned[raw] = whole
+
+    def finish(self) -> None:
+        """Write the index, make all files visible and check what is there now.
+
+        Raises:
+            InvalidTensorError: slices of a tensor leave a gap or overlap.
+            DestinationError: somebody wrote files of that name meanwhile.
+        """
+        for raw, entry in self._partitioned.items():
+            try:
+                check_coverage(entry.shape, entry.slices)
+            except CorruptError as error:
+                key = raw.decode("utf-8", "surrogateescape")
+                raise InvalidTensorError(error.message, key=key) from error
+        index = self._staged.create(index_path(self.prefix))
+        builder = TableBuilder(index.write)
+        builder.add(b"", self._header.encode())
+        for raw in sorted(self._entries):
+            builder.add(raw, self._entries[raw].encode())
+        builder.finish()
+        self._refuse_existing()
+        if self._force:
+            # A reader must not meet the old index beside new shards.
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(index_path(self.prefix))
+        self._staged.commit(replace=self._force)
+        self._check_written()
+
+    def _new_key(self, key: str) -> bytes:
+        raw = key.encode("utf-8", "surrogateescape")
+        if not raw:
+            raise InvalidTensorError("a tensor cannot have an empty key")
+        if raw in self._entries:
+            raise InvalidTensorError("the key is taken already", key=key)
+        return raw
+
+    def _write(self, dtype: DType, array: Array, shard_id: int, key: str) -> BundleEntry:
+        from ckpttool.tensor.values import encode_array
+
+        shard = self._shards[shard_id]
+        offset = shard.size
+        try:
+            data, crc = encode_array(dtype, array)
+        except InvalidTensorError as error:
+            error.locate(key=key)
+            raise
+        running = 0
+        for at in range(0, len(data), _PIECE_SIZE):
+            piece = data[at : at + _PIECE_SIZE]
+            running = crc32c(piece, running)
+            shard.write(piece)
+        stored = mask(running if crc is None else crc)
+        return BundleEntry(dtype, array.shape, shard_id, offset, len(data), stored)
+
+    def _refuse_existing(self) -> None:
+        if self._force:
+            return
+        pattern = glob.escape(self.prefix) + ".data-*-of-*"
+        for path in (index_path(self.prefix), *sorted(glob.glob(pattern))):
+            if os.path.lexists(path):
+                raise DestinationError("it exists already", path=path)
+
+    def _check_written(self) -> None:
+        written = BundleIndex(self.prefix)
+        expected = {
+            key.decode("utf-8", "surrogateescape"): entry for key, entry in self._entries.items()
+        }
+        slices = {
+            encode_slice_key(key.encode("utf-8", "surrogateescape"), part)
+            for key in written.entries
+            for part, _ in written.slice_entries(key)
+        }
+        found = dict(written.entries.items())
+        if written.header != self._header or len(found) + len(slices) != len(expected):
+            raise CorruptError("the index reads back otherwise than written", path=written.path)
+        for key, entry in found.items():
+            if entry != expected[key]:
+                raise CorruptError(
+                    "the index reads back otherwise than written", path=written.path, key=key
+                )
+        for shard in self._shards:
+            if os.stat(shard.path).st_size != shard.size:
+                raise CorruptError("the data shard has another size than written", path=shard.path)
+
+
+def _as_tensor(value: ArrayLike, key: str) -> tuple[Array, DType]:
+    import numpy as np
+
+    array: np.ndarray[Any, np.dtype[Any]] = np.asanyarray(value)
+    try:
+        return array, dtype_of_array(array)
+    except TypeError as error:
+        raise InvalidTensorError(str(error), key=key) from error
+
+
+def _make_folder(folder: str) -> None:
+    """Make the last folder of a path, as TensorFlow does; a wrong path above it is an error."""
+    if folder and not os.path.isdir(folder):
+        try:
+            os.mkdir(folder)
+        except OSError as error:
+            raise file_error(error, folder) from error

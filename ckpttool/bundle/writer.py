@@ -83,6 +83,12 @@ class BundleWriter:
         finally:
             self._staged.abandon()
 
+    @property
+    def emptiest_shard(self) -> int:
+        """The number of the data shard that has the fewest bytes so far."""
+        sizes = [shard.size for shard in self._shards]
+        return sizes.index(min(sizes))
+
     def add(self, key: str, value: ArrayLike, *, shard_id: int = 0) -> None:
         """Append a tensor.
 

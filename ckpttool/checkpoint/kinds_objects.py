@@ -1,0 +1,243 @@
+"""Kinds of the tensors of an object-based checkpoint, from the spelling of keys or from the graph.
+
+Both ways use the same rules. Keys show one path of each object, the shortest; the graph shows all,
+and may say more about a tensor that its key leaves a mere weight or slot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Literal
+
+from ckpttool.checkpoint.kinds_names import kinds_from_names
+from ckpttool.checkpoint.kinds_rules import (
+    FLOATS,
+    INTEGERS,
+    LEGACY_HYPER_PARAMETERS,
+    RANDOM_STATES,
+    Described,
+    Kind,
+    averages,
+    is_scalar,
+    variable_kind,
+)
+from ckpttool.meta.object_graph import ObjectGraph
+from ckpttool.meta.object_keys import (
+    ATTRIBUTES,
+    GRAPH_KEY,
+    OPTIMIZER_SLOT,
+    VARIABLE_VALUE,
+    escape,
+)
+
+_VALUE = ATTRIBUTES + VARIABLE_VALUE
+_SLOT = f"/{OPTIMIZER_SLOT}/"
+_METRICS = "keras_api/metrics/"
+# Slots in which averaging optimizers keep the average itself.
+_AVERAGE_SLOTS = frozenset({"average", "ema", "moving_average"})
+# Variables whose names, seen together in one scope, tell what the scope is.
+_EVIDENCE = LEGACY_HYPER_PARAMETERS | {
+    "_iterations",
+    "iter",
+    "beta1_power",
+    "beta2_power",
+    "current_loss_scale",
+    "_current_loss_scale",
+    "total",
+    "count",
+}
+# Where an optimizer of today's Keras keeps its slots: all in the first list, which TensorFlow
+# meets first, but for the place holders of Adafactor.
+_SLOT_LISTS = frozenset({"_variables", "_momentums", "_velocities", "_m", "_v", "_u", "_r", "_c"})
+# What a scope is: a model's part or anything else; an optimizer of today's Keras; any other
+# optimizer; lists in the former of slots, of averages, of the model's own weights; a metric.
+_Role = Literal["plain", "keras", "optimizer", "slots", "averages", "weights", "metric", "mean"]
+
+
+def kinds_from_keys(entries: Mapping[str, Described]) -> dict[str, Kind]:
+    """Return the kind of each tensor of an object-based checkpoint, from its index alone.
+
+    Args:
+        entries: key, dtype and shape of all tensors.
+    """
+    return _KeyedKinds(entries).classify()
+
+
+def kinds_from_graph(entries: Mapping[str, Described], graph: ObjectGraph) -> dict[str, Kind]:
+    """Return the kind of each tensor of an object-based checkpoint.
+
+    Args:
+        entries: key, dtype and shape of all tensors.
+        graph: the object graph of the same checkpoint.
+    """
+    found = _KeyedKinds(entries)
+    owners = graph.claims(entries.keys()).owners
+    keys = {
+        node_id: key
+        for key, (node_id, attribute) in owners.items()
+        if attribute.name == VARIABLE_VALUE
+    }
+    _note_graph(found, graph, entries, keys)
+    kinds = found.classify()
+    slots = {link.slot_id: link.slot_name for link in graph.slots}
+    for node_id, key in keys.items():
+        if node_id in slots:
+            kinds[key] = _slot_kind(slots[node_id])
+        elif kinds[key] in ("weight", "slot"):
+            ways = (
+                found.kind_at(graph.paths[parent] or "", escape(name), entries[key])
+                for parent, name in graph.parents[node_id]
+            )
+            kinds[key] = _stronger(kinds[key], ways, owners[key][1].full_name, entries[key])
+    return kinds
+
+
+def _note_graph(
+    found: _KeyedKinds,
+    graph: ObjectGraph,
+    entries: Mapping[str, Described],
+    keys: Mapping[int, str],
+) -> None:
+    """Add the optimizers and the evidence that only the graph shows."""
+    for node in graph.nodes:
+        path = graph.paths[node.id]
+        if path is None:
+            continue
+        if node.slots:
+            found.optimizers.add(path)
+        for edge in node.children:
+            if edge.name in _EVIDENCE and edge.node_id in keys:
+                found.evidence.setdefault(path, {})[edge.name] = entries[keys[edge.node_id]]
+
+
+def _stronger(kind: Kind, ways: Iterable[Kind], full_name: str, entry: Described) -> Kind:
+    """Return what all paths of a variable and its name in the program make of its kind."""
+    others = set(ways)
+    if "ema" in others or full_name.endswith("/ExponentialMovingAverage"):
+        return "ema"
+    if kind == "weight":
+        if full_name.rpartition("/")[2] in RANDOM_STATES:
+            return variable_kind(full_name.rpartition("/")[2], entry)
+        for other in ("slot", "optimizer", "step", "other"):
+            if other in others:
+                return other
+    return kind
+
+
+def _slot_kind(slot_name: str) -> Kind:
+    return "ema" if slot_name in _AVERAGE_SLOTS else "slot"
+
+
+class _KeyedKinds:
+    """The tensors sorted by the spelling of their keys.
+
+    Attributes:
+        kinds: of all tensors that the evidence of other tensors has no part in, in order.
+        evidence: for each scope, the variables in it whose names are telling.
+        optimizers: the paths of optimizers that slot variables name.
+    """
+
+    def __init__(self, entries: Mapping[str, Described]) -> None:
+        self.kinds: dict[str, Kind] = {}
+        self.evidence: dict[str, dict[str, Described]] = {}
+        self.optimizers: set[str] = set()
+        self._variables: list[tuple[str, str, str, Described]] = []
+        self._roles: dict[str, _Role] = {}
+        named: dict[str, Described] = {}
+        for key, entry in entries.items():
+            if not key.endswith(_VALUE):
+                self.kinds[key] = _attribute_kind(key.partition(ATTRIBUTES)[2], entry)
+                if ATTRIBUTES not in key and key != GRAPH_KEY:
+                    named[key] = entry
+                continue
+            path = key[: -len(_VALUE)]
+            _, slotted, slot = path.partition(_SLOT)
+            if slotted:
+                optimizer, _, name = slot.rpartition("/")
+                self.optimizers.add(optimizer)
+                self.kinds[key] = _slot_kind(name)
+                continue
+            self.kinds[key] = "weight"
+            scope, _, leaf = path.rpartition("/")
+            self._variables.append((key, scope, leaf, entry))
+            if leaf in _EVIDENCE:
+                self.evidence.setdefault(scope, {})[leaf] = entry
+        # Tensors of registered savers and of no object at all have names, not keys.
+        self.kinds.update(kinds_from_names(named))
+
+    def classify(self) -> dict[str, Kind]:
+        """Return the kinds of all tensors, by the evidence collected so far."""
+        self._roles.clear()
+        for key, scope, leaf, entry in self._variables:
+            kind = self.kind_at(scope, leaf, entry)
+            if kind != "weight":
+                self.kinds[key] = kind
+        return self.kinds
+
+    def kind_at(self, scope: str, leaf: str, entry: Described) -> Kind:
+        """Return the kind of a variable that has this path, among others perhaps."""
+        role = self._roles.get(scope)
+        if role is None:
+            role = self._roles[scope] = self._find_role(scope)
+        if role == "plain":
+            return variable_kind(leaf, entry)
+        if role == "weights":
+            return "weight"
+        if role == "averages":
+            return "ema"
+        if role == "slots":
+            counter = leaf == "0" and is_scalar(entry, INTEGERS) and scope.endswith("_variables")
+            return "optimizer" if counter else "slot"
+        kind = variable_kind(leaf, entry)
+        if role == "metric" or (role == "mean" and leaf in ("total", "count")):
+            return "other"
+        if role == "mean" or (kind == "step" and not scope):
+            return kind
+        if not entry.shape:
+            return "optimizer"
+        return "slot" if role == "keras" else kind
+
+    def _find_role(self, scope: str) -> _Role:
+        if scope.startswith(_METRICS) or f"/{_METRICS}" in scope:
+            return "metric"
+        found = self.evidence.get(scope)
+        if found:
+            role = _role_by_evidence(found)
+            if role:
+                return role
+        if scope in self.optimizers:
+            return "optimizer"
+        owner, _, name = scope.rpartition("/")
+        if scope and name.startswith("_") and is_scalar(
+            self.evidence.get(owner, {}).get("_iterations"), INTEGERS
+        ):
+            if name == "_trainable_variables":
+                return "weights"
+            if name == "_model_variables_moving_average":
+                return "averages"
+            if name in _SLOT_LISTS:
+                return "slots"
+        return "plain"
+
+
+def _role_by_evidence(found: Mapping[str, Described]) -> _Role | None:
+    if is_scalar(found.get("_iterations"), INTEGERS):
+        return "keras"
+    if is_scalar(found.get("iter"), INTEGERS) and any(
+        is_scalar(found.get(name), FLOATS) for name in LEGACY_HYPER_PARAMETERS
+    ):
+        return "optimizer"
+    telling = ("beta1_power", "beta2_power", "current_loss_scale", "_current_loss_scale")
+    if any(is_scalar(found.get(name), FLOATS) for name in telling):
+        return "optimizer"
+    return "mean" if averages(found.get("total"), found.get("count")) else None
+
+
+def _attribute_kind(attribute: str, entry: Described) -> Kind:
+    """Return the kind of what an object saves that is no variable."""
+    dtype = entry.dtype.name
+    if attribute.endswith(("-keys", "-values")):
+        return "table"
+    if dtype == "variant":
+        return "iterator"
+    return "weight" if dtype in FLOATS and entry.shape else "other"

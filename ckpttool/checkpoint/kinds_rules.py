@@ -1,0 +1,119 @@
+"""The words for what a tensor is, and the rules that hold wherever its name comes from."""
+
+from __future__ import annotations
+
+from typing import Literal, Protocol
+
+from ckpttool.tensor.dtypes import DType
+from ckpttool.tensor.shape import Shape
+
+Kind = Literal["weight", "slot", "optimizer", "step", "ema", "iterator", "table", "graph", "other"]
+KINDS: tuple[Kind, ...] = (
+    "weight",
+    "slot",
+    "optimizer",
+    "step",
+    "ema",
+    "iterator",
+    "table",
+    "graph",
+    "other",
+)
+
+
+class Described(Protocol):
+    """A tensor as far as its kind depends on it; an entry of a bundle is one."""
+
+    @property
+    def dtype(self) -> DType: ...
+
+    @property
+    def shape(self) -> Shape: ...
+
+
+INTEGERS = frozenset(f"{sign}int{bits}" for sign in ("", "u") for bits in (2, 4, 8, 16, 32, 64))
+FLOATS = frozenset({"float16", "bfloat16", "float32", "float64"})
+# Dtypes that no layer computes with.
+_OPAQUE = frozenset({"string", "variant", "resource"})
+
+# Integer scalars of these names count how far training has come.
+STEPS = frozenset(
+    {
+        "save_counter",
+        "global_step",
+        "step",
+        "train_step",
+        "training_step",
+        "local_step",
+        "sync_rep_local_step",
+        "epoch",
+    }
+)
+# Integer scalars of these names belong to an optimizer.
+_COUNTERS = frozenset(
+    {"iterations", "_iterations", "iteration", "good_steps", "_num_good_steps", "num_good_steps"}
+)
+# Float scalars of these names do.
+_HYPER_PARAMETERS = frozenset(
+    {
+        "learning_rate",
+        "_learning_rate",
+        "_current_learning_rate",
+        "lr",
+        "beta1_power",
+        "beta2_power",
+        "loss_scale",
+        "current_loss_scale",
+        "_current_loss_scale",
+    }
+)
+# What stands beside the step counter "iter" of a Keras optimizer, any one of them.
+LEGACY_HYPER_PARAMETERS = frozenset(
+    {"decay", "learning_rate", "momentum", "beta_1", "beta_2", "rho", "weight_decay"}
+)
+_CONFUSIONS = frozenset(
+    {"true_positives", "true_negatives", "false_positives", "false_negatives", "total_cm"}
+)
+RANDOM_STATES = frozenset({"_state_var", "StateVar", "seed_generator_state"})
+
+# The names that mean something; of all others the dtype tells enough.
+_SPECIAL = STEPS | _COUNTERS | _HYPER_PARAMETERS | _CONFUSIONS | RANDOM_STATES
+
+
+def variable_kind(leaf: str, entry: Described) -> Kind:
+    """Return the kind of a variable by its own name, the last segment of its path or key.
+
+    When in doubt it is a weight: to lose one is worse than to keep something else.
+    """
+    dtype = entry.dtype.name
+    if leaf not in _SPECIAL:
+        if dtype in _OPAQUE or (dtype == "bool" and not entry.shape):
+            return "other"
+        return "weight"
+    if not entry.shape:
+        if dtype in INTEGERS:
+            if leaf in STEPS:
+                return "step"
+            if leaf in _COUNTERS:
+                return "optimizer"
+        elif dtype in FLOATS and leaf in _HYPER_PARAMETERS:
+            return "optimizer"
+    elif leaf in _CONFUSIONS or (leaf in RANDOM_STATES and dtype in INTEGERS):
+        return "other"
+    return "other" if dtype in _OPAQUE else "weight"
+
+
+def is_scalar(entry: Described | None, dtypes: frozenset[str]) -> bool:
+    """Tell whether there is such a tensor, and it is a scalar of one of these dtypes."""
+    return entry is not None and not entry.shape and entry.dtype.name in dtypes
+
+
+def averages(total: Described | None, count: Described | None) -> bool:
+    """Tell whether tensors called "total" and "count" in one scope are those of a metric."""
+    return (
+        total is not None
+        and count is not None
+        and total.shape == count.shape
+        and total.dtype.name in FLOATS
+        and count.dtype.name in FLOATS
+    )

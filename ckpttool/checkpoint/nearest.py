@@ -1,0 +1,123 @@
+"""Near misses: the names that somebody may have meant who typed one that does not exist.
+
+Comparing texts is slow, so a name is only ever compared with a bounded number of others.
+"""
+
+from __future__ import annotations
+
+import heapq
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from difflib import SequenceMatcher
+
+_MAX_LENGTH = 120
+_MAX_COMPARED = 1000
+_MAX_CHILDREN = 150
+_MAX_DEPTH = 12
+_BEAMS = 3
+_CUTOFF = 0.6
+
+
+def nearest(word: str, candidates: Iterable[str], *, limit: int = 3) -> list[str]:
+    """Return the candidates most like `word`, best first; those quite unlike it are left out.
+
+    Args:
+        word: what was typed.
+        candidates: what exists; of more than a thousand only those that begin or end as `word`
+            does are compared.
+        limit: how many at most.
+    """
+    pool = list(dict.fromkeys(candidates))
+    if len(pool) > _MAX_COMPARED:
+        start, end = word[:3].lower(), word[-3:].lower()
+        alike = [name for name in pool if name[:3].lower() == start or name[-3:].lower() == end]
+        pool = alike[:_MAX_COMPARED] or pool[:_MAX_COMPARED]
+    matcher: SequenceMatcher[str] = SequenceMatcher(autojunk=False)
+    matcher.set_seq2(word[-_MAX_LENGTH:].lower())
+    scored: list[tuple[float, str]] = []
+    for name in pool:
+        matcher.set_seq1(name[-_MAX_LENGTH:].lower())
+        if matcher.real_quick_ratio() >= _CUTOFF and matcher.quick_ratio() >= _CUTOFF:
+            ratio = matcher.ratio()
+            if ratio >= _CUTOFF:
+                scored.append((ratio, name))
+    best = heapq.nsmallest(limit, scored, key=lambda pair: (-pair[0], pair[1]))
+    return [name for _, name in best]
+
+
+def nearest_names(word: str, names: Iterable[str], *, limit: int = 3) -> list[str]:
+    """Return tensor names or scopes that `word` may have meant, best first.
+
+    Looks for a name that differs in case only, for names that end in `word`, for names with the
+    same last segment, and walks the scopes, at each level taking those most like what was typed.
+
+    Args:
+        word: the name that was typed.
+        names: keys or object paths.
+        limit: how many at most.
+    """
+    ordered = sorted(names)
+    word = word.strip("/")
+    if not word or not ordered:
+        return []
+    found = _walk(word.split("/"), ordered)
+    tail = "/" + word.rpartition("/")[2]
+    tails = [name for name in ordered if name.endswith(tail)]
+    suffixes = [name for name in tails if name.endswith("/" + word)]
+    folded = word.lower()
+    same = [name for name in ordered if len(name) == len(word) and name.lower() == folded]
+    sure = [*same, *suffixes][:limit]
+    if len(sure) < limit:
+        at = bisect_left(ordered, word)
+        around = ordered[max(0, at - 20) : at + 20]
+        likely = nearest(word, [*found, *around, *tails[:200]], limit=limit + len(sure))
+        sure += [name for name in likely if name not in sure]
+    return sure[:limit]
+
+
+def quoted(names: Iterable[str]) -> str:
+    """Return the names in quotes, divided by commas."""
+    return ", ".join(f"'{name}'" for name in names)
+
+
+def _walk(typed: Sequence[str], ordered: Sequence[str]) -> list[str]:
+    """Follow the typed segments from scope to scope; return the names and scopes reached."""
+    beams = [""]
+    for segment in typed[:_MAX_DEPTH]:
+        reached: list[str] = []
+        for scope in beams:
+            if _exists(scope + segment, ordered):
+                best = [segment]
+            else:
+                best = nearest(segment, _children(scope, segment, ordered), limit=_BEAMS)
+            reached += [f"{scope}{child}/" for child in best]
+        if not reached:
+            break
+        beams = reached[:_BEAMS]
+    return [scope[:-1] for scope in beams if scope]
+
+
+def _exists(name: str, ordered: Sequence[str]) -> bool:
+    """Tell whether there is a name or a scope called `name`."""
+    at = bisect_left(ordered, name)
+    if at < len(ordered) and ordered[at] == name:
+        return True
+    at = bisect_left(ordered, name + "/", at)
+    return at < len(ordered) and ordered[at].startswith(name + "/")
+
+
+def _children(scope: str, segment: str, ordered: Sequence[str]) -> list[str]:
+    """Return distinct segments below `scope`: the first ones and those that follow `segment`."""
+    children: list[str] = []
+    for start in (scope, scope + segment[:-1]):
+        at = bisect_left(ordered, start)
+        for _ in range(_MAX_CHILDREN):
+            if at >= len(ordered) or not ordered[at].startswith(scope):
+                break
+            child = ordered[at][len(scope) :].partition("/")[0]
+            children.append(child)
+            if ordered[at] == scope + child:
+                at += 1
+            else:
+                at = bisect_left(ordered, f"{scope}{child}0", at)  # "0" follows "/" at once
+    return children

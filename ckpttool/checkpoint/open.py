@@ -1,0 +1,207 @@
+"""Opening a checkpoint."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from ckpttool.bundle.entry import BundleEntry
+from ckpttool.bundle.reader import BundleReader
+from ckpttool.checkpoint.locate import Location, locate
+from ckpttool.checkpoint.nearest import nearest_names, quoted
+from ckpttool.errors import CkptError, MissingKeyError, UnsupportedError
+from ckpttool.meta.object_keys import GRAPH_KEY, key_of_path, object_path
+from ckpttool.printable import unprintable
+from ckpttool.tensor.region import Index
+
+if TYPE_CHECKING:
+    from ckpttool.meta.metagraph import MetaGraph
+    from ckpttool.meta.object_graph import ObjectGraph
+    from ckpttool.meta.state import CheckpointState
+    from ckpttool.tensor.values import Array
+
+
+class Checkpoint(Mapping[str, "Array"]):
+    """An open checkpoint: a mapping from key, or object path, to value.
+
+    Iterating gives the keys in the order of their bytes. Values are read when they are asked for,
+    and their crc32c is checked. Made by `open_checkpoint`.
+
+    Attributes:
+        location: how it was addressed and where it lies.
+        bundle: the reader beneath.
+    """
+
+    generation = "V2"
+
+    def __init__(self, location: Location) -> None:
+        if location.generation != "V2":
+            raise UnsupportedError(
+                "a checkpoint of format V1; this version reads V2", path=location.prefix
+            )
+        self.location = location
+        self.bundle = BundleReader(location.prefix)
+
+    def __enter__(self) -> Checkpoint:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the files; arrays read before stay valid."""
+        self.bundle.close()
+
+    def __getitem__(self, key: str) -> Array:
+        return self.bundle.read(self.resolve(key))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.entries)
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    def __contains__(self, key: object) -> bool:
+        return isinstance(key, str) and self._find(key) is not None
+
+    @property
+    def prefix(self) -> str:
+        """The path of the checkpoint without the endings of its files."""
+        return self.location.prefix
+
+    @property
+    def entries(self) -> Mapping[str, BundleEntry]:
+        """The index entry of every tensor by key."""
+        return self.bundle.entries
+
+    @property
+    def style(self) -> str:
+        """`"object"` where an object graph ties the keys to objects, else `"name"`."""
+        return "object" if GRAPH_KEY in self.entries else "name"
+
+    @cached_property
+    def object_graph(self) -> ObjectGraph | None:
+        """The object graph; None in a name-based checkpoint.
+
+        Raises:
+            CkptError: its bytes are missing or damaged.
+        """
+        if self.style == "name":
+            return None
+        from ckpttool.meta.object_graph import ObjectGraph
+
+        value = self.bundle.read(GRAPH_KEY)
+        entry = self.entries[GRAPH_KEY]
+        if value.shape != () or not isinstance(value[()], bytes):
+            raise UnsupportedError(
+                f"the object graph is {entry.dtype} {list(entry.shape)}, not a string",
+                path=self.prefix,
+                key=GRAPH_KEY,
+            )
+        return ObjectGraph.from_bytes(value[()], path=self.prefix, key=GRAPH_KEY)
+
+    @cached_property
+    def state(self) -> CheckpointState | None:
+        """The state file of the checkpoint's folder; None where there is none."""
+        if self.location.state_path is None:
+            return None
+        from ckpttool.meta.state import read_state
+
+        return read_state(self.location.state_path)
+
+    @cached_property
+    def metagraphs(self) -> tuple[MetaGraph, ...]:
+        """The MetaGraphs beside the tensors: of the `.meta` file or the SavedModel."""
+        if self.location.meta_path is None:
+            return ()
+        from ckpttool.meta.metagraph import read_metagraphs
+
+        return read_metagraphs(self.location.meta_path)
+
+    @property
+    def metagraph(self) -> MetaGraph | None:
+        """The first of `metagraphs`; None where there is none."""
+        return self.metagraphs[0] if self.metagraphs else None
+
+    @cached_property
+    def kinds(self) -> Mapping[str, str]:
+        """What each tensor is, told from the index alone: kind by key."""
+        from ckpttool.checkpoint.kinds import kinds_from_keys, kinds_from_names
+
+        if self.style == "object":
+            return kinds_from_keys(self.entries)
+        return kinds_from_names(self.entries)
+
+    def object_path(self, key: str) -> str | None:
+        """Return the object path for a key; None in a name-based checkpoint."""
+        return object_path(key) if self.style == "object" else None
+
+    def resolve(self, name: str) -> str:
+        """Return the key that a name stands for.
+
+        Args:
+            name: a key; an object path, spelled as the key spells it or along any other edges of
+                the object graph; or either as it is printed.
+
+        Raises:
+            MissingKeyError: there is no such tensor; near misses are named.
+        """
+        key = self._find(name)
+        if key is None:
+            names = [*self.entries, *filter(None, map(self.object_path, self.entries))]
+            near = nearest_names(name, names)
+            hint = f"; nearest: {quoted(near)}" if near else ""
+            raise MissingKeyError(f"no such tensor{hint}", path=self.prefix, key=name)
+        return key
+
+    def read_region(self, key: str, index: Index) -> Array:
+        """Return part of a tensor, reading only the bytes it needs and not checking its crc32c.
+
+        Args:
+            key: the key, as `resolve` gives it.
+            index: a number or a slice for each dimension, as `tensor.region.fit_index` gives.
+        """
+        return self.bundle.read_region(key, index)
+
+    def _find(self, name: str) -> str | None:
+        for spelling in dict.fromkeys((name, unprintable(name))):
+            if spelling in self.entries:
+                return spelling
+            if self.style == "object":
+                key = key_of_path(spelling)
+                if key is not None and key in self.entries:
+                    return key
+        return self._find_in_graph(name) if self.style == "object" else None
+
+    def _find_in_graph(self, name: str) -> str | None:
+        """Return the key for a path along other edges than those the key was made from."""
+        try:
+            graph = self.object_graph
+        except CkptError:
+            return None  # the graph's shard may be missing; keys still work
+        node_id = graph.node_at(name) if graph is not None else None
+        key = graph.key_of_node(node_id) if graph is not None and node_id is not None else None
+        return key if key in self.entries else None
+
+
+def open_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
+    """Open a checkpoint for reading.
+
+    Args:
+        path: anything that names one: its prefix, one of its files, its folder, the folder's state
+            file, a SavedModel.
+
+    Raises:
+        MissingFileError: there is no such checkpoint.
+        CorruptError: its index is damaged.
+        UnsupportedError: it is of a form or version that is not known.
+    """
+    return Checkpoint(locate(path))

@@ -1,0 +1,38 @@
+"""Writing arrays as a checkpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from ckpttool.bundle.writer import BundleWriter
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+
+def save_checkpoint(
+    prefix: str, tensors: Mapping[str, ArrayLike], *, num_shards: int = 1, force: bool = False
+) -> None:
+    """Write a name-based checkpoint that TensorFlow reads.
+
+    The files appear when all bytes are on the disk, the index last.
+
+    Args:
+        prefix: path of the checkpoint without the endings of its files, such as "out/ckpt-1". The
+            last folder in it is made if need be.
+        tensors: arrays by key. Arrays of text or bytes become strings; quantised dtypes are
+            structures of one field named like "qint8"; bfloat16, float8, int4 and their like come
+            from ml_dtypes.
+        num_shards: how many data shards to spread the tensors over, evenly by size.
+        force: replace a checkpoint of that name.
+
+    Raises:
+        DestinationError: files of that name exist and `force` is not given.
+        InvalidTensorError: a key is empty, or a value has no TensorFlow dtype.
+    """
+    with BundleWriter(prefix, num_shards=num_shards, force=force) as writer:
+        # Each tensor goes to the emptiest shard; in the order of keys, so that the same tensors
+        # always give the same files.
+        for key in sorted(tensors, key=lambda key: key.encode("utf-8", "surrogateescape")):
+            writer.add(key, tensors[key], shard_id=writer.emptiest_shard)

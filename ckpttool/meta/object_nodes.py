@@ -1,0 +1,275 @@
+"""The nodes of an object graph, to and from the bytes that TensorFlow writes.
+
+The message TrackableObjectGraph has one field, nodes=1, repeated. A node's id is its position.
+
+node  children=1        repeated  node_id=1  local_name=2
+      attributes=2      repeated  name=1  full_name=2  checkpoint_key=3  optional_restore=4
+      slot_variables=3  repeated  variable's node=1  slot_name=2  slot's node=3
+      registered_saver=4          name=1  object_name=2
+      has_checkpoint_values=5     value=1
+"""
+
+from __future__ import annotations
+
+import gc
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from itertools import starmap
+from typing import TYPE_CHECKING
+
+from ckpttool.coding import wire
+from ckpttool.errors import CorruptError
+
+if TYPE_CHECKING:
+    from google.protobuf.message import Message
+
+    from ckpttool.pb import TrackableObjectGraph
+
+_SINGULAR = ("registered_saver", "has_checkpoint_values")
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """A named reference from an object to another; the name is not escaped."""
+
+    name: str
+    node_id: int
+    unknown: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """Something an object saves.
+
+    Attributes:
+        name: what the object calls it.
+        full_name: a variable's name in its program; empty for other objects.
+        checkpoint_key: key of the tensor, or what the keys of several begin with.
+        optional_restore: whether a program may do without it.
+    """
+
+    name: str
+    full_name: str
+    checkpoint_key: str
+    optional_restore: bool = False
+    unknown: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class SlotVariable:
+    """A variable that the optimizer with this reference keeps beside a variable of the model."""
+
+    variable_id: int
+    slot_name: str
+    slot_id: int
+    unknown: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class RegisteredSaver:
+    """The function, known to the program by name, that saved the object instead of attributes."""
+
+    name: str
+    object_name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """An object of the program.
+
+    Attributes:
+        id: its position in the graph.
+        has_values: whether it or anything below holds values; None where the writer, such as
+            TensorFlow 1.15, does not say.
+        unknown: fields that are not known here, as they were serialized.
+    """
+
+    id: int
+    children: tuple[Edge, ...] = ()
+    attributes: tuple[Attribute, ...] = ()
+    slots: tuple[SlotVariable, ...] = ()
+    saver: RegisteredSaver | None = None
+    has_values: bool | None = None
+    unknown: bytes = b""
+
+
+def decode_nodes(data: bytes, *, path: str | None = None) -> tuple[tuple[Node, ...], bytes]:
+    """Decode a serialized graph and check it.
+
+    Returns:
+        The nodes, and the fields of the graph itself that are not known here.
+
+    Raises:
+        CorruptError: it is no such message, it has no root, a node id points outside of it, or two
+            children of a node have the same name.
+    """
+    from ckpttool.pb import TrackableObjectGraph
+    from ckpttool.pb.convert import parse
+
+    message = parse(TrackableObjectGraph, data, path=path)
+    bare = TrackableObjectGraph()
+    bare.CopyFrom(message)
+    bare.DiscardUnknownFields()
+    with _collection_paused():
+        nodes = _decode_nodes(message)
+        if bare.ByteSize() == message.ByteSize():
+            return nodes, b""
+        pairs = zip(nodes, message.nodes, strict=True)
+        return tuple(starmap(_with_unknown, pairs)), _unknown(message)
+
+
+def encode_nodes(nodes: tuple[Node, ...], unknown: bytes = b"") -> bytes:
+    """Return a serialized graph: for one as it was read, the bytes that it was read from.
+
+    Fields go in the order of their numbers, unknown ones last, as TensorFlow has them.
+    """
+    return b"".join([wire.bytes_field(1, _encode_node(node)) for node in nodes]) + unknown
+
+
+@contextmanager
+def _collection_paused() -> Iterator[None]:
+    """Keep the cyclic garbage collector out: it would walk all nodes again and again."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def _decode_nodes(message: TrackableObjectGraph) -> tuple[Node, ...]:
+    total = len(message.nodes)
+    if not total:
+        raise CorruptError("the object graph has no root")
+    # A graph has one node per variable and more: this loop spares what it can.
+    nodes = []
+    for node_id, node in enumerate(message.nodes):
+        saver = None
+        if node.HasField("registered_saver"):
+            found = node.registered_saver
+            saver = RegisteredSaver(found.name, found.object_name)
+        stated = node.has_checkpoint_values
+        attributes = [
+            Attribute(one.name, one.full_name, one.checkpoint_key, one.optional_restore)
+            for one in node.attributes
+        ]
+        nodes.append(
+            Node(
+                node_id,
+                _decode_children(node_id, node, total) if node.children else (),
+                tuple(attributes),
+                _decode_slots(node_id, node, total) if node.slot_variables else (),
+                saver,
+                stated.value if node.HasField("has_checkpoint_values") else None,
+            )
+        )
+    return tuple(nodes)
+
+
+def _decode_children(
+    node_id: int, node: TrackableObjectGraph.TrackableObject, total: int
+) -> tuple[Edge, ...]:
+    children = tuple([Edge(one.local_name, one.node_id) for one in node.children])
+    for edge in children:
+        if not 0 <= edge.node_id < total:
+            raise _out_of_range(node_id, f"child '{edge.name}'", edge.node_id, total)
+    if len(children) > 1 and len({edge.name for edge in children}) < len(children):
+        name, _ = Counter(edge.name for edge in children).most_common(1)[0]
+        raise CorruptError(f"object graph: node {node_id} has two children named '{name}'")
+    return children
+
+
+def _decode_slots(
+    node_id: int, node: TrackableObjectGraph.TrackableObject, total: int
+) -> tuple[SlotVariable, ...]:
+    slots = tuple(
+        SlotVariable(one.original_variable_node_id, one.slot_name, one.slot_variable_node_id)
+        for one in node.slot_variables
+    )
+    for slot in slots:
+        for end in (slot.variable_id, slot.slot_id):
+            if not 0 <= end < total:
+                raise _out_of_range(node_id, f"slot '{slot.slot_name}'", end, total)
+    return slots
+
+
+def _out_of_range(node_id: int, what: str, found: int, total: int) -> CorruptError:
+    return CorruptError(
+        f"object graph: {what} of node {node_id} is node {found}, but there are {total} nodes"
+    )
+
+
+def _with_unknown(node: Node, message: TrackableObjectGraph.TrackableObject) -> Node:
+    """Return the node with the unknown fields of its message and of all parts of it."""
+    return replace(
+        node,
+        children=tuple(
+            replace(edge, unknown=_unknown(part))
+            for edge, part in zip(node.children, message.children, strict=True)
+        ),
+        attributes=tuple(
+            replace(attribute, unknown=_unknown(part))
+            for attribute, part in zip(node.attributes, message.attributes, strict=True)
+        ),
+        slots=tuple(
+            replace(slot, unknown=_unknown(part))
+            for slot, part in zip(node.slots, message.slot_variables, strict=True)
+        ),
+        unknown=_unknown(message),
+    )
+
+
+def _unknown(message: Message) -> bytes:
+    """Return the unknown fields of a message, with those of its singular messages inside these.
+
+    Protobuf merges a singular message that comes twice, so they may follow the known fields.
+    """
+    rest = type(message)()
+    rest.CopyFrom(message)
+    for field, value in message.ListFields():
+        rest.ClearField(field.name)
+        inner = _unknown(value) if field.name in _SINGULAR else b""
+        if inner:
+            getattr(rest, field.name).MergeFromString(inner)
+    return rest.SerializeToString()
+
+
+def _encode_node(node: Node) -> bytes:
+    field, number, text = wire.bytes_field, wire.varint_field, _text_field
+    parts = [
+        field(1, number(1, edge.node_id) + text(2, edge.name) + edge.unknown)
+        for edge in node.children
+    ]
+    parts += [
+        field(
+            2,
+            text(1, one.name)
+            + text(2, one.full_name)
+            + text(3, one.checkpoint_key)
+            + number(4, one.optional_restore)
+            + one.unknown,
+        )
+        for one in node.attributes
+    ]
+    parts += [
+        field(
+            3,
+            number(1, slot.variable_id)
+            + text(2, slot.slot_name)
+            + number(3, slot.slot_id)
+            + slot.unknown,
+        )
+        for slot in node.slots
+    ]
+    if node.saver is not None:
+        parts.append(field(4, text(1, node.saver.name) + text(2, node.saver.object_name)))
+    if node.has_values is not None:
+        parts.append(field(5, number(1, node.has_values)))
+    return b"".join(parts) + node.unknown
+
+
+def _text_field(number: int, value: str) -> bytes:
+    return wire.bytes_field(number, value.encode()) if value else b""

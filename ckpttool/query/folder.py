@@ -1,0 +1,120 @@
+"""The checkpoints of a folder."""
+
+from __future__ import annotations
+
+import os
+import re
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ckpttool.bundle.index import BundleIndex
+from ckpttool.bundle.naming import shard_path
+from ckpttool.checkpoint.folder import STATE_NAME, CheckpointFiles, list_checkpoints
+from ckpttool.errors import CkptError
+
+if TYPE_CHECKING:
+    from ckpttool.meta.state import CheckpointState
+
+_STEP = re.compile(r"-(\d+)\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointRow:
+    """A checkpoint in a folder.
+
+    Attributes:
+        name: its prefix without the folder.
+        latest: whether the folder's state file says it is the latest.
+        saved: when it was saved, in seconds since 1970: as the state file says, else the time of
+            its index.
+        step: the number at the end of its name; None without one.
+        generation: `"V1"` or `"V2"`.
+        tensors: how many it has; None where that cannot be told.
+        bytes: size of its files.
+        complete: whether the index is sound and all data shards are as long as it needs them.
+        missing: what it lacks, in words; empty where it is complete.
+    """
+
+    name: str
+    latest: bool
+    saved: float
+    step: int | None
+    generation: str
+    tensors: int | None
+    bytes: int
+    complete: bool
+    missing: tuple[str, ...]
+
+
+def list_folder(folder: str) -> list[CheckpointRow]:
+    """List the checkpoints in a folder, oldest step first.
+
+    Each one's index is read; no data shard is opened. A damaged checkpoint is listed as such.
+
+    Raises:
+        MissingFileError, FileAccessError: the folder cannot be read.
+    """
+    saved = _saved_times(folder)
+    rows = [_row(files, saved) for files in list_checkpoints(folder)]
+    return sorted(rows, key=lambda row: (-1 if row.step is None else row.step, row.name))
+
+
+def _row(files: CheckpointFiles, saved: dict[str, float]) -> CheckpointRow:
+    match = _STEP.search(files.name)
+    tensors, missing = None, tuple(os.path.basename(path) for path in files.missing())
+    if files.generation == "V2":
+        tensors, missing = _inspect(files)
+    return CheckpointRow(
+        name=files.name,
+        latest=files.latest,
+        saved=saved.get(files.name, files.modified),
+        step=int(match[1]) if match else None,
+        generation=files.generation,
+        tensors=tensors,
+        bytes=files.size,
+        complete=not missing,
+        missing=missing,
+    )
+
+
+def _inspect(files: CheckpointFiles) -> tuple[int | None, tuple[str, ...]]:
+    """Return how many tensors a checkpoint has, and what it lacks."""
+    try:
+        index = BundleIndex(files.prefix)
+        needed: dict[int, int] = {}
+        for key, entry in index.entries.items():
+            parts = [part for _, part in index.slice_entries(key)] if entry.slices else [entry]
+            for part in parts:
+                needed[part.shard_id] = max(needed.get(part.shard_id, 0), part.offset + part.size)
+    except CkptError as error:
+        error.path = None
+        return None, (f"a sound index ({error})",)
+    missing = []
+    for shard_id in sorted(needed):
+        path = shard_path(files.prefix, shard_id, index.header.num_shards)
+        name = os.path.basename(path)
+        size = None
+        with suppress(OSError):
+            size = os.stat(path).st_size
+        if size is None:
+            missing.append(name)
+        elif size < needed[shard_id]:
+            missing.append(f"{needed[shard_id] - size} bytes at the end of {name}")
+    return len(index.entries), tuple(missing)
+
+
+def _saved_times(folder: str) -> dict[str, float]:
+    """Return the times that the state file has, by name; it is no matter if there is none."""
+    from ckpttool.meta.state import read_state
+
+    state: CheckpointState | None = None
+    with suppress(CkptError):
+        state = read_state(os.path.join(folder, STATE_NAME))
+    if state is None:
+        return {}
+    paths = state.all_model_checkpoint_paths
+    times = state.all_model_checkpoint_timestamps
+    if len(times) != len(paths):
+        return {}
+    return dict(zip(map(os.path.basename, paths), times, strict=True))

@@ -1,0 +1,174 @@
+"""The tensors of a checkpoint, from its index alone: no data shard is opened."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ckpttool.bundle.entry import BundleEntry
+from ckpttool.checkpoint.open import Checkpoint
+from ckpttool.checkpoint.select import Selector
+from ckpttool.coding.checksum import unmask
+from ckpttool.query.source import Source
+
+SORT_ORDERS = ("key", "bytes", "shard")
+
+
+class SliceRow(NamedTuple):
+    """A slice of a partitioned tensor; the attributes are those of `TensorRow`."""
+
+    spec: str
+    shard: int
+    offset: int
+    bytes: int
+    crc32c: int
+
+
+class TensorRow(NamedTuple):
+    """A tensor, as the index describes it.
+
+    A named tuple, not a dataclass: a listing can hold millions of them.
+
+    Attributes:
+        key: its name in the file.
+        object_path: its short name; None where it has none.
+        dtype: name of the dtype.
+        shape: of the whole tensor.
+        kind: what it is: weight, slot, optimizer, step, ema, iterator, table, graph or other.
+        elements: how many it has.
+        bytes: stored bytes, of all slices together.
+        shard: number of the data shard; None for a partitioned tensor.
+        offset: first byte in that shard; None for a partitioned tensor.
+        crc32c: of the stored bytes, not masked; None for a partitioned tensor.
+        slices: of a partitioned tensor.
+    """
+
+    key: str
+    object_path: str | None
+    dtype: str
+    shape: tuple[int, ...]
+    kind: str
+    elements: int
+    bytes: int
+    shard: int | None
+    offset: int | None
+    crc32c: int | None
+    slices: tuple[SliceRow, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """Sums over tensors."""
+
+    tensors: int
+    elements: int
+    bytes: int
+
+    @classmethod
+    def of(cls, rows: Iterable[TensorRow]) -> Totals:
+        """Add rows up."""
+        tensors = elements = size = 0
+        for row in rows:
+            tensors += 1
+            elements += row.elements
+            size += row.bytes
+        return cls(tensors, elements, size)
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The answer of `list_tensors`.
+
+    Attributes:
+        source: the checkpoint.
+        rows: the selected tensors in the order asked for.
+        totals: over all selected tensors, also those that a limit cut off.
+    """
+
+    source: Source
+    rows: list[TensorRow]
+    totals: Totals
+
+
+def list_tensors(
+    ckpt: Checkpoint,
+    selector: Selector | None = None,
+    *,
+    sort: str = "key",
+    limit: int | None = None,
+) -> Listing:
+    """List tensors.
+
+    Args:
+        ckpt: the checkpoint.
+        selector: which tensors; all without one.
+        sort: `"key"` by key bytes, `"bytes"` largest first, `"shard"` as they lie in the shards.
+        limit: how many rows at most.
+
+    Raises:
+        SelectionError: a pattern selects nothing.
+        CorruptError: an entry contradicts itself.
+    """
+    rows = tensor_rows(ckpt)
+    if selector is not None:
+        rows = selector.select(rows)
+    totals = Totals.of(rows)
+    if sort == "bytes":
+        rows.sort(key=lambda row: -row.bytes)
+    elif sort == "shard":
+        rows.sort(key=_place)
+    return Listing(Source.of(ckpt), rows if limit is None else rows[:limit], totals)
+
+
+def tensor_rows(ckpt: Checkpoint) -> list[TensorRow]:
+    """Return the row of every tensor, by key bytes."""
+    kinds = ckpt.kinds
+    short = ckpt.object_path
+    rows = []
+    for key, entry in ckpt.entries.items():
+        if entry.slices:
+            rows.append(_partitioned_row(ckpt, key, entry))
+            continue
+        dtype, shape, shard_id, offset, size, crc, _, _ = entry
+        rows.append(
+            TensorRow(
+                key,
+                short(key),
+                dtype.name,
+                shape,
+                kinds[key],
+                entry.elements,
+                size,
+                shard_id,
+                offset,
+                unmask(crc),
+            )
+        )
+    return rows
+
+
+def _partitioned_row(ckpt: Checkpoint, key: str, entry: BundleEntry) -> TensorRow:
+    slices = tuple(
+        SliceRow(str(part), stored.shard_id, stored.offset, stored.size, unmask(stored.crc32c))
+        for part, stored in ckpt.bundle.index.slice_entries(key)
+    )
+    return TensorRow(
+        key,
+        ckpt.object_path(key),
+        entry.dtype.name,
+        entry.shape,
+        ckpt.kinds[key],
+        entry.elements,
+        sum(part.bytes for part in slices),
+        None,
+        None,
+        None,
+        slices,
+    )
+
+
+def _place(row: TensorRow) -> tuple[int, int]:
+    if row.shard is not None and row.offset is not None:
+        return row.shard, row.offset
+    return min((part.shard, part.offset) for part in row.slices)

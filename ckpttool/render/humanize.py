@@ -1,0 +1,59 @@
+"""Numbers, shapes and times as people read them."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+
+_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
+
+
+def size(count: int) -> str:
+    """Return a number of bytes in the largest fitting unit: `48 B`, `1.5 KiB`, `12.0 MiB`."""
+    if abs(count) < 1024:
+        return f"{count} B"
+    value = float(count)
+    for unit in _UNITS[1:]:
+        value /= 1024
+        if abs(value) < 999.95 or unit == _UNITS[-1]:
+            return f"{value:.1f} {unit}"
+    raise AssertionError("unreachable: the last unit takes everything")
+
+
+def number(count: int) -> str:
+    """Return a whole number with its digits in groups of three: `1,234,567`."""
+    return f"{count:,}"
+
+
+def counted(count: int, noun: str, plural: str | None = None) -> str:
+    """Return a number with its noun: `1 tensor`, `2,000 tensors`."""
+    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
+
+
+def shape(dimensions: Sequence[int]) -> str:
+    """Return a shape as Python writes a list: `[]`, `[3, 4]`."""
+    return f"[{', '.join(map(str, dimensions))}]"
+
+
+def moment(seconds: float) -> str:
+    """Return a time since 1970 as local date and time, to the second; empty if out of range."""
+    try:
+        return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))
+    except (ValueError, OverflowError, OSError):
+        return ""
+
+
+def duration(seconds: float) -> str:
+    """Return a span of time: `0.3 s`, `42 s`, `3 min 05 s`, `2 h 07 min`."""
+    if not math.isfinite(seconds) or seconds < 0:
+        return "?"
+    if seconds < 9.95:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02d} s"
+    minutes = round(seconds / 60)
+    return f"{minutes // 60} h {minutes % 60:02d} min"

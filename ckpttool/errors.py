@@ -12,6 +12,7 @@ from typing import TypeVar
 from ckpttool.printable import printable
 
 _E = TypeVar("_E", bound="CkptError")
+_MAX_PART = 1000
 
 
 class CkptError(Exception):
@@ -64,7 +65,14 @@ class CkptError(Exception):
         if self.key is not None:
             parts.append(f"key '{printable(self.key)}'")
         parts.append(" ".join(printable(line) for line in self.message.splitlines()))
-        return ": ".join(parts)
+        return ": ".join(map(_shortened, parts))
+
+
+def _shortened(text: str) -> str:
+    """Cut what would fill a screen; names and lists in a file may be megabytes long."""
+    if len(text) <= _MAX_PART:
+        return text
+    return f"{text[: _MAX_PART // 2]} … {text[-_MAX_PART // 2 :]}"
 
 
 class CorruptError(CkptError):

@@ -18,13 +18,21 @@ from typing import NamedTuple
 from ckpttool.coding import wire
 from ckpttool.coding.varint import decode_varint, encode_varint
 from ckpttool.errors import CorruptError, UnsupportedError
-from ckpttool.tensor.dtypes import DType, dtype_of_number
+from ckpttool.tensor.dtypes import STRING, VARIANT, DType, dtype_of_number
 from ckpttool.tensor.shape import Shape, decode_shape, element_count, encode_shape
 from ckpttool.tensor.slices import TensorSlice, decode_slice, encode_slice
 
 # The version of the format that this package reads and writes.
 VERSION = 1
 MAX_SHARDS = 99999
+
+# The fields of an entry that are numbers, and their wire types.
+_NUMBERS = {1: wire.VARINT, 3: wire.VARINT, 4: wire.VARINT, 5: wire.VARINT, 6: wire.FIXED32}
+# What may follow dtype and shape where neither comes again: nothing, or the tag of a later field.
+_LATER_TAGS = (b"", b"\x18", b"\x20", b"\x28", b"\x35", b"\x3a")
+# A string takes a byte for its length at least, all of them four for a checksum; a variant takes
+# both by itself.
+_STRING_MIN, _STRINGS_MIN, _VARIANT_MIN = 1, 4, 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,11 +139,12 @@ def decode_header(data: bytes) -> BundleHeader:
         raise CorruptError(f"the header names byte order {endianness}")
     if producer < 0:
         raise CorruptError(f"the header names format version {producer}")
-    if min_consumer > VERSION or VERSION in bad_consumers:
+    if min_consumer > VERSION:
         raise UnsupportedError(
-            f"the bundle asks for readers of format version {min_consumer} or another than "
-            f"{VERSION}, the one that is known"
+            f"the bundle needs readers of format version {min_consumer}; known is {VERSION}"
         )
+    if VERSION in bad_consumers:
+        raise UnsupportedError(f"the bundle bars readers of format version {VERSION}")
     return BundleHeader(
         num_shards, bool(endianness), producer, min_consumer, bad_consumers, unknown
     )
@@ -190,16 +199,16 @@ class EntryDecoder:
         if slices:
             for part in slices:
                 part.bounds(shape)
-        elif dtype.size is not None and size != dtype.size * element_count(shape):
-            raise CorruptError(
-                f"the entry has {size} bytes for {element_count(shape)} elements of {dtype}"
-            )
+        else:
+            _check_size(dtype, shape, size)
         return entry
 
     def decode_shape(self, data: bytes) -> tuple[DType, Shape]:
         """Decode dtype and shape alone, at a fraction of the cost."""
         head = self._usual_head(data)
-        return head[0] if head else self.decode(data)[:2]
+        if head is None or data[head[1] : head[1] + 1] not in _LATER_TAGS:
+            return self.decode(data)[:2]
+        return head[0]
 
     def _usual_head(self, data: bytes) -> tuple[tuple[DType, Shape], int] | None:
         """Return dtype and shape, and where they end, of an entry that starts with just them."""
@@ -226,41 +235,60 @@ class EntryDecoder:
         end = len(data) - 5
         if end < pos or data[end] != 0x35:
             return None
-        if pos < end and data[pos] == 0x18:
-            shard_id, pos = decode_varint(data, pos + 1, end)
-        if pos < end and data[pos] == 0x20:
-            offset, pos = decode_varint(data, pos + 1, end)
-        if pos < end and data[pos] == 0x28:
-            size, pos = decode_varint(data, pos + 1, end)
+        try:
+            if pos < end and data[pos] == 0x18:
+                shard_id, pos = decode_varint(data, pos + 1, end)
+            if pos < end and data[pos] == 0x20:
+                offset, pos = decode_varint(data, pos + 1, end)
+            if pos < end and data[pos] == 0x28:
+                size, pos = decode_varint(data, pos + 1, end)
+        except CorruptError:
+            return None  # these five bytes are no crc
         if pos != end or max(shard_id, offset, size) >> 63:
             return None
         crc = int.from_bytes(data[end + 1 :], "little")
         return BundleEntry(dtype, shape, shard_id, offset, size, crc)
 
 
+def _check_size(dtype: DType, shape: Shape, size: int) -> None:
+    """Hold the stored size against what the shape says."""
+    count = element_count(shape)
+    if dtype.size is not None:
+        fits = size == dtype.size * count
+    elif dtype == STRING:
+        fits = size >= _STRING_MIN * count + _STRINGS_MIN or size == count == 0
+    elif dtype == VARIANT:
+        fits = size >= _VARIANT_MIN * count
+    else:
+        return
+    if not fits:
+        raise CorruptError(f"the entry has {size} bytes for {count} elements of {dtype}")
+
+
 def _decode_any(data: bytes) -> BundleEntry:
     """Decode an entry whose fields may come in any order and number."""
-    numbers = {1: 0, 3: 0, 4: 0, 5: 0, 6: 0}
-    shape = b""
+    numbers: dict[int, int] = {}
+    shape: bytes | None = None
     slices = []
     unknown = b""
     for number, kind, value, raw in wire.decode_fields(data):
-        if number in numbers and kind == (wire.FIXED32 if number == 6 else wire.VARINT):
+        if number in _NUMBERS and kind == _NUMBERS[number] and number not in numbers:
             numbers[number] = int(value)
-        elif number == 2 and kind == wire.BYTES:
-            # Protobuf merges a message that comes twice; for a shape that appends dimensions.
-            shape += bytes(value)
+        elif number == 2 and kind == wire.BYTES and shape is None:
+            shape = bytes(value)
+        elif number < 7:
+            raise CorruptError(f"field {number} of the entry comes twice or in another form")
         elif number == 7 and kind == wire.BYTES:
             slices.append(decode_slice(bytes(value)))
         else:
             unknown += raw
     return BundleEntry(
-        dtype_of_number(wire.signed64(numbers[1])),
-        decode_shape(shape),
-        wire.signed64(numbers[3]),
-        wire.signed64(numbers[4]),
-        wire.signed64(numbers[5]),
-        numbers[6],
+        dtype_of_number(wire.signed64(numbers.get(1, 0))),
+        decode_shape(shape or b""),
+        wire.signed64(numbers.get(3, 0)),
+        wire.signed64(numbers.get(4, 0)),
+        wire.signed64(numbers.get(5, 0)),
+        numbers.get(6, 0),
         tuple(slices),
         unknown,
     )

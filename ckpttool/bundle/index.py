@@ -6,13 +6,16 @@ from collections.abc import Iterator, Mapping
 
 from ckpttool.bundle.entry import BundleEntry, BundleHeader, EntryDecoder, decode_header
 from ckpttool.bundle.naming import index_path
-from ckpttool.errors import CkptError, CorruptError
+from ckpttool.errors import CkptError, CorruptError, UnsupportedError
 from ckpttool.storage.source import RandomAccessFile
 from ckpttool.table.reader import TableReader
 from ckpttool.tensor.dtypes import DType
 from ckpttool.tensor.shape import Shape
-from ckpttool.tensor.slice_key import encode_slice_key
+from ckpttool.tensor.slice_key import decode_slice_key, encode_slice_key
 from ckpttool.tensor.slices import TensorSlice
+
+# Some ten million tensors. An index is held in memory, and a sparse file costs its sender nothing.
+MAX_INDEX_SIZE = 1 << 30
 
 # A record stays bytes until it is asked for.
 _Records = dict[str, bytes | BundleEntry]
@@ -85,6 +88,10 @@ class BundleIndex:
     def __init__(self, prefix: str) -> None:
         self.path = index_path(prefix)
         with RandomAccessFile(self.path) as file:
+            if file.size > MAX_INDEX_SIZE:
+                raise UnsupportedError(
+                    f"an index of {file.size} bytes is more than {MAX_INDEX_SIZE}", path=self.path
+                )
             records = dict(TableReader(file).items())
             self.size = file.size
             self.modified = file.modified
@@ -98,14 +105,12 @@ class BundleIndex:
             error.offset = None
             error.locate(path=self.path)
             raise
-        decoder = EntryDecoder(self.header.num_shards)
+        self._decoder = EntryDecoder(self.header.num_shards)
         named: _Records = {
             key.decode("utf-8", "surrogateescape"): value for key, value in records.items()
         }
-        self.entries = EntryMap(named, decoder, self.path)
-        sliced = any(key[:1] == b"\0" for key in records)
-        slices = self._take_slices(named) if sliced else {}
-        self._slices = EntryMap(slices, decoder, self.path)
+        self.entries = EntryMap(named, self._decoder, self.path)
+        self._slices = self._take_slices(named)
 
     def slice_entries(self, key: str) -> list[tuple[TensorSlice, BundleEntry]]:
         """Return the slices of a partitioned tensor and their entries; none for another tensor.
@@ -116,13 +121,14 @@ class BundleIndex:
         entry = self.entries[key]
         out = []
         for part in entry.slices:
-            slice_key = _slice_key(key, part)
-            if slice_key not in self._slices:
+            record = self._slices.get(key, {}).get(part)
+            if record is None:
                 raise CorruptError(f"slice {part} has no entry", path=self.path, key=key)
             try:
-                stored = self._slices[slice_key]
+                stored = self._decoder.decode(record)
             except CkptError as error:
-                error.key = key
+                error.offset = None
+                error.locate(path=self.path, key=key)
                 raise
             if stored.dtype != entry.dtype or stored.shape != part.shape(entry.shape):
                 raise CorruptError(
@@ -134,25 +140,21 @@ class BundleIndex:
             out.append((part, stored))
         return out
 
-    def _take_slices(self, named: _Records) -> _Records:
-        """Move the records of slices out of `named`; what no tensor claims stays a tensor."""
-        claimed = [
-            _slice_key(key, part)
-            for key in named
-            if not key.startswith("\0") or self._is_partitioned(key)
-            for part in self.entries[key].slices
-        ]
-        return {key: named.pop(key) for key in claimed if key in named}
-
-    def _is_partitioned(self, key: str) -> bool:
-        """Whether an odd key, one that starts like a slice's, is that of a partitioned tensor."""
-        try:
-            return bool(self.entries[key].slices)
-        except CkptError:
-            return False
-
-
-def _slice_key(key: str, part: TensorSlice) -> str:
-    """Return the key of a slice in the text form that keys have here."""
-    encoded = encode_slice_key(key.encode("utf-8", "surrogateescape"), part)
-    return encoded.decode("utf-8", "surrogateescape")
+    def _take_slices(self, named: _Records) -> dict[str, dict[TensorSlice, bytes]]:
+        """Move the records of slices out of `named`; what no tensor lists stays a tensor."""
+        taken: dict[str, dict[TensorSlice, bytes]] = {}
+        listed: dict[str, frozenset[TensorSlice]] = {}
+        for odd in [key for key in named if key.startswith("\0")]:
+            raw = odd.encode("utf-8", "surrogateescape")
+            try:
+                name, part = decode_slice_key(raw)
+            except CorruptError:
+                continue
+            key = name.decode("utf-8", "surrogateescape")
+            if key not in listed:
+                listed[key] = frozenset(self.entries[key].slices if key in named else ())
+            if part in listed[key] and encode_slice_key(name, part) == raw:
+                record = named.pop(odd)
+                if isinstance(record, bytes):
+                    taken.setdefault(key, {})[part] = record
+        return taken

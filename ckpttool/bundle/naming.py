@@ -7,6 +7,7 @@ PREFIX.data-00001-of-00002
 
 from __future__ import annotations
 
+import glob
 import re
 
 _SHARD = re.compile(r"\.data-(\d{5,})-of-(\d{5,})\Z")
@@ -21,6 +22,12 @@ def index_path(prefix: str) -> str:
 def shard_path(prefix: str, shard_id: int, num_shards: int) -> str:
     """Return the path of a data shard."""
     return f"{prefix}.data-{shard_id:05d}-of-{num_shards:05d}"
+
+
+def find_shards(prefix: str) -> list[str]:
+    """Return the paths of all data shards of a prefix that exist, whatever their count."""
+    pattern = glob.escape(prefix) + ".data-*-of-*"
+    return sorted(path for path in glob.glob(pattern) if _SHARD.search(path))
 
 
 def split_shard_path(path: str) -> tuple[str, int, int] | None:

@@ -172,10 +172,7 @@ class BundleReader:
         from ckpttool.tensor.strings import decode_strings
         from ckpttool.tensor.variants import decode_variants
 
-        if not entry.dtype.known:
-            raise UnsupportedError(
-                f"values of dtype {entry.dtype} cannot be read", path=self.index.path, key=key
-            )
+        self._require_readable(key, entry)
         data = self.stored_bytes(key, entry)
         big_endian = self.header.big_endian
         if entry.dtype not in (STRING, VARIANT):
@@ -194,26 +191,40 @@ class BundleReader:
         self._check_crc(key, entry, crc)
         return values.object_array(elements, entry.shape)
 
+    def _require_readable(self, key: str, entry: BundleEntry) -> None:
+        from ckpttool.tensor.values import MAX_RANK
+
+        problem = None
+        if not entry.dtype.known:
+            problem = f"values of dtype {entry.dtype} cannot be read"
+        elif len(entry.shape) > MAX_RANK:
+            problem = (
+                f"an array of {len(entry.shape)} dimensions is more than the {MAX_RANK} of NumPy"
+            )
+        if problem is not None:
+            raise UnsupportedError(problem, path=self.index.path, key=key)
+
     def _join(self, key: str, entry: BundleEntry, box: Bounds) -> Array:
         """Return the part of a partitioned tensor that lies in `box`."""
         import numpy as np
 
         from ckpttool.tensor.slices import check_coverage
 
+        self._require_readable(key, entry)
         stored = self.index.slice_entries(key)
-        try:
-            check_coverage(entry.shape, entry.slices)
-        except CkptError as error:
-            error.locate(path=self.index.path, key=key)
-            raise
-        # Overlapping extents could make a large tensor out of a small file.
-        room = sum({self._shard(key, e).path: self._shard(key, e).size for _, e in stored}.values())
+        # Slices that share their bytes could make a large tensor out of a small file.
+        room = sum({e.shard_id: self._shard(key, e).size for _, e in stored}.values())
         if sum(part_entry.size for _, part_entry in stored) > room:
             raise CorruptError(
                 f"its slices claim more bytes than the {room} of the data shards",
                 path=self.index.path,
                 key=key,
             )
+        try:
+            check_coverage(entry.shape, entry.slices)
+        except CkptError as error:
+            error.locate(path=self.index.path, key=key)
+            raise
         out = np.empty([stop - start for start, stop in box], entry.dtype.as_numpy_dtype)
         for part, part_entry in stored:
             bounds = part.bounds(entry.shape)

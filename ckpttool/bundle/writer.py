@@ -6,14 +6,18 @@ For the same tensors in the same order the files equal, byte for byte, those tha
 from __future__ import annotations
 
 import contextlib
-import glob
 import os
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from ckpttool.bundle.entry import BundleEntry, BundleHeader
 from ckpttool.bundle.index import BundleIndex
-from ckpttool.bundle.naming import index_path, shard_path
+from ckpttool.bundle.naming import (
+    find_shards,
+    index_path,
+    shard_path,
+    split_shard_path,
+)
 from ckpttool.coding.checksum import crc32c, mask
 from ckpttool.errors import CkptError, CorruptError, DestinationError, InvalidTensorError
 from ckpttool.storage.source import file_error
@@ -42,7 +46,9 @@ class BundleWriter:
     Args:
         prefix: path of the bundle without `.index`. The last folder in it is made if need be.
         num_shards: how many data shards to write.
-        force: replace a checkpoint of that name.
+        force: replace a checkpoint of that name. A reader finds the old or the new one at any
+            instant: the new shards get names of another count than the old, if need be by adding
+            empty ones, and the old ones go when the new index is in place.
 
     Raises:
         DestinationError: files of that name exist and `force` is not given.
@@ -52,11 +58,20 @@ class BundleWriter:
         if num_shards < 1:
             raise ValueError(f"a bundle has at least one data shard, not {num_shards}")
         self.prefix = prefix
-        self._force = force
+        self._replace = False
+        self._old_shards: list[str] = []
+        if force:
+            self._replace = os.path.lexists(index_path(prefix))
+            self._old_shards = find_shards(prefix)
+        else:
+            self._refuse_existing()
+        taken = {split[2] for split in map(split_shard_path, self._old_shards) if split}
+        while num_shards in taken:
+            num_shards += 1
         self._header = BundleHeader(num_shards=num_shards)
         self._entries: dict[bytes, BundleEntry] = {}
         self._partitioned: dict[bytes, BundleEntry] = {}
-        self._refuse_existing()
+        self._finished = False
         _make_folder(os.path.dirname(prefix))
         self._staged = StagedFiles()
         self._shards: list[StagedFile] = []
@@ -133,8 +148,8 @@ class BundleWriter:
         array, dtype = _as_tensor(value, key)
         whole = self._partitioned.get(raw)
         if whole is None:
-            whole = BundleEntry(dtype, shape)
             self._new_key(key)
+            whole = BundleEntry(dtype, shape, shard_id)
         if (whole.dtype, whole.shape) != (dtype, shape):
             raise InvalidTensorError(
                 f"a slice of {dtype} {list(shape)} for a tensor of "
@@ -149,16 +164,21 @@ class BundleWriter:
         if slice_key in self._entries:
             raise InvalidTensorError(f"slice {part} is there already", key=key)
         self._entries[slice_key] = self._write(dtype, array, shard_id, key)
-        whole = whole._replace(slices=(*whole.slices, part))
+        # Merging shards, TensorFlow gives this entry the first shard that has a slice.
+        whole = whole._replace(slices=(*whole.slices, part), shard_id=min(whole.shard_id, shard_id))
         self._entries[raw] = self._partitioned[raw] = whole
 
     def finish(self) -> None:
         """Write the index, make all files visible and check what is there now.
 
+        Further calls do nothing.
+
         Raises:
             InvalidTensorError: slices of a tensor leave a gap or overlap.
             DestinationError: somebody wrote files of that name meanwhile.
         """
+        if self._finished:
+            return
         for raw, entry in self._partitioned.items():
             try:
                 check_coverage(entry.shape, entry.slices)
@@ -171,13 +191,12 @@ class BundleWriter:
         for raw in sorted(self._entries):
             builder.add(raw, self._entries[raw].encode())
         builder.finish()
-        self._refuse_existing()
-        if self._force:
-            # A reader must not meet the old index beside new shards.
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(index_path(self.prefix))
-        self._staged.commit(replace=self._force)
+        self._staged.commit(replace_last=self._replace)
+        self._finished = True
         self._check_written()
+        for path in self._old_shards:
+            with contextlib.suppress(OSError):
+                os.unlink(path)
 
     def _new_key(self, key: str) -> bytes:
         raw = key.encode("utf-8", "surrogateescape")
@@ -206,10 +225,7 @@ class BundleWriter:
         return BundleEntry(dtype, array.shape, shard_id, offset, len(data), stored)
 
     def _refuse_existing(self) -> None:
-        if self._force:
-            return
-        pattern = glob.escape(self.prefix) + ".data-*-of-*"
-        for path in (index_path(self.prefix), *sorted(glob.glob(pattern))):
+        for path in (index_path(self.prefix), *find_shards(self.prefix)):
             if os.path.lexists(path):
                 raise DestinationError("it exists already", path=path)
 
@@ -239,10 +255,13 @@ class BundleWriter:
 def _as_tensor(value: ArrayLike, key: str) -> tuple[Array, DType]:
     import numpy as np
 
-    array: np.ndarray[Any, np.dtype[Any]] = np.asanyarray(value)
     try:
+        array: np.ndarray[Any, np.dtype[Any]] = np.asanyarray(value)
+        if array.dtype.kind in "SU" and not isinstance(value, np.ndarray):
+            # An array of fixed-width text would drop NULs at the end of each element.
+            array = np.asarray(value, dtype=object)
         return array, dtype_of_array(array)
-    except TypeError as error:
+    except (TypeError, ValueError) as error:
         raise InvalidTensorError(str(error), key=key) from error
 
 

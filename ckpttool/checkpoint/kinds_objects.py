@@ -14,7 +14,9 @@ from ckpttool.checkpoint.kinds_rules import (
     FLOATS,
     INTEGERS,
     LEGACY_HYPER_PARAMETERS,
+    ODD_DTYPES,
     RANDOM_STATES,
+    SPECIAL_NAMES,
     Described,
     Kind,
     averages,
@@ -24,13 +26,13 @@ from ckpttool.checkpoint.kinds_rules import (
 from ckpttool.meta.object_graph import ObjectGraph
 from ckpttool.meta.object_keys import (
     ATTRIBUTES,
-    GRAPH_KEY,
     OPTIMIZER_SLOT,
     VARIABLE_VALUE,
     escape,
 )
 
 _VALUE = ATTRIBUTES + VARIABLE_VALUE
+_PATH_END = -len(_VALUE)
 _SLOT = f"/{OPTIMIZER_SLOT}/"
 _METRICS = "keras_api/metrics/"
 # Slots in which averaging optimizers keep the average itself.
@@ -46,12 +48,17 @@ _EVIDENCE = LEGACY_HYPER_PARAMETERS | {
     "total",
     "count",
 }
-# Where an optimizer of today's Keras keeps its slots: all in the first list, which TensorFlow
-# meets first, but for the place holders of Adafactor.
-_SLOT_LISTS = frozenset({"_variables", "_momentums", "_velocities", "_m", "_v", "_u", "_r", "_c"})
 # What a scope is: a model's part or anything else; an optimizer of today's Keras; any other
 # optimizer; lists in the former of slots, of averages, of the model's own weights; a metric.
 _Role = Literal["plain", "keras", "optimizer", "slots", "averages", "weights", "metric", "mean"]
+# The lists in which an optimizer of today's Keras keeps variables. All slots are in the first of
+# them, but for the place holders of Adafactor; others are there for graphs of other making.
+_LISTS: dict[str, _Role] = {
+    **dict.fromkeys(("_variables", "_momentums", "_velocities"), "slots"),
+    **dict.fromkeys(("_m", "_v", "_u", "_r", "_c"), "slots"),
+    "_trainable_variables": "weights",
+    "_model_variables_moving_average": "averages",
+}
 
 
 def kinds_from_keys(entries: Mapping[str, Described]) -> dict[str, Kind]:
@@ -132,8 +139,8 @@ class _KeyedKinds:
     """The tensors sorted by the spelling of their keys.
 
     Attributes:
-        kinds: of all tensors that the evidence of other tensors has no part in, in order.
-        evidence: for each scope, the variables in it whose names are telling.
+        kinds: of all tensors, in order, as far as each one's own key tells.
+        evidence: for each scope, the variables in it whose names tell what the scope is.
         optimizers: the paths of optimizers that slot variables name.
     """
 
@@ -141,44 +148,57 @@ class _KeyedKinds:
         self.kinds: dict[str, Kind] = {}
         self.evidence: dict[str, dict[str, Described]] = {}
         self.optimizers: set[str] = set()
-        self._variables: list[tuple[str, str, str, Described]] = []
+        self._entries = entries
+        self._members: dict[str, list[str]] = {}
         self._roles: dict[str, _Role] = {}
         named: dict[str, Described] = {}
         for key, entry in entries.items():
             if not key.endswith(_VALUE):
-                self.kinds[key] = _attribute_kind(key.partition(ATTRIBUTES)[2], entry)
-                if ATTRIBUTES not in key and key != GRAPH_KEY:
+                _, found, attribute = key.partition(ATTRIBUTES)
+                self.kinds[key] = _attribute_kind(attribute, entry)
+                if not found:
                     named[key] = entry
                 continue
-            path = key[: -len(_VALUE)]
-            _, slotted, slot = path.partition(_SLOT)
-            if slotted:
-                optimizer, _, name = slot.rpartition("/")
+            path = key[:_PATH_END]
+            if _SLOT in path:
+                optimizer, _, name = path.partition(_SLOT)[2].rpartition("/")
                 self.optimizers.add(optimizer)
                 self.kinds[key] = _slot_kind(name)
                 continue
-            self.kinds[key] = "weight"
             scope, _, leaf = path.rpartition("/")
-            self._variables.append((key, scope, leaf, entry))
+            if leaf in SPECIAL_NAMES or entry.dtype.name in ODD_DTYPES:
+                self.kinds[key] = variable_kind(leaf, entry)
+            else:
+                self.kinds[key] = "weight"
             if leaf in _EVIDENCE:
                 self.evidence.setdefault(scope, {})[leaf] = entry
-        # Tensors of registered savers and of no object at all have names, not keys.
+            members = self._members.get(scope)
+            if members is None:
+                self._members[scope] = [key]
+            else:
+                members.append(key)
+        # The graph, the tensors of registered savers and those of no object have names instead.
         self.kinds.update(kinds_from_names(named))
 
     def classify(self) -> dict[str, Kind]:
-        """Return the kinds of all tensors, by the evidence collected so far."""
+        """Return the kinds of all tensors, by all evidence collected so far."""
         self._roles.clear()
-        for key, scope, leaf, entry in self._variables:
-            kind = self.kind_at(scope, leaf, entry)
-            if kind != "weight":
-                self.kinds[key] = kind
+        for scope, members in self._members.items():
+            if self._role(scope) != "plain":
+                for key in members:
+                    leaf = key[len(scope) + 1 if scope else 0 : _PATH_END]
+                    self.kinds[key] = self.kind_at(scope, leaf, self._entries[key])
         return self.kinds
 
-    def kind_at(self, scope: str, leaf: str, entry: Described) -> Kind:
-        """Return the kind of a variable that has this path, among others perhaps."""
+    def _role(self, scope: str) -> _Role:
         role = self._roles.get(scope)
         if role is None:
             role = self._roles[scope] = self._find_role(scope)
+        return role
+
+    def kind_at(self, scope: str, leaf: str, entry: Described) -> Kind:
+        """Return the kind of a variable that has this path, among others perhaps."""
+        role = self._role(scope)
         if role == "plain":
             return variable_kind(leaf, entry)
         if role == "weights":
@@ -208,15 +228,9 @@ class _KeyedKinds:
         if scope in self.optimizers:
             return "optimizer"
         owner, _, name = scope.rpartition("/")
-        if scope and name.startswith("_") and is_scalar(
-            self.evidence.get(owner, {}).get("_iterations"), INTEGERS
-        ):
-            if name == "_trainable_variables":
-                return "weights"
-            if name == "_model_variables_moving_average":
-                return "averages"
-            if name in _SLOT_LISTS:
-                return "slots"
+        role = _LISTS.get(name)
+        if role and is_scalar(self.evidence.get(owner, {}).get("_iterations"), INTEGERS):
+            return role
         return "plain"
 
 

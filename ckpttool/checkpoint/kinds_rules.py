@@ -33,8 +33,9 @@ class Described(Protocol):
 
 INTEGERS = frozenset(f"{sign}int{bits}" for sign in ("", "u") for bits in (2, 4, 8, 16, 32, 64))
 FLOATS = frozenset({"float16", "bfloat16", "float32", "float64"})
-# Dtypes that no layer computes with.
+# Dtypes that no layer computes with, and the one of flags.
 _OPAQUE = frozenset({"string", "variant", "resource"})
+ODD_DTYPES = _OPAQUE | {"bool"}
 
 # Integer scalars of these names count how far training has come.
 STEPS = frozenset(
@@ -77,16 +78,17 @@ _CONFUSIONS = frozenset(
 RANDOM_STATES = frozenset({"_state_var", "StateVar", "seed_generator_state"})
 
 # The names that mean something; of all others the dtype tells enough.
-_SPECIAL = STEPS | _COUNTERS | _HYPER_PARAMETERS | _CONFUSIONS | RANDOM_STATES
+SPECIAL_NAMES = STEPS | _COUNTERS | _HYPER_PARAMETERS | _CONFUSIONS | RANDOM_STATES
 
 
 def variable_kind(leaf: str, entry: Described) -> Kind:
     """Return the kind of a variable by its own name, the last segment of its path or key.
 
-    When in doubt it is a weight: to lose one is worse than to keep something else.
+    When in doubt it is a weight: to lose one is worse than to keep something else. Anything that is
+    neither among `SPECIAL_NAMES` nor of one of the `ODD_DTYPES` is one.
     """
     dtype = entry.dtype.name
-    if leaf not in _SPECIAL:
+    if leaf not in SPECIAL_NAMES:
         if dtype in _OPAQUE or (dtype == "bool" and not entry.shape):
             return "other"
         return "weight"

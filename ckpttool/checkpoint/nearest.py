@@ -15,10 +15,12 @@ _MAX_COMPARED = 1000
 _MAX_CHILDREN = 150
 _MAX_DEPTH = 12
 _BEAMS = 3
-_CUTOFF = 0.6
+_SEGMENT_CUTOFF = 0.4  # the whole names are compared once more
 
 
-def nearest(word: str, candidates: Iterable[str], *, limit: int = 3) -> list[str]:
+def nearest(
+    word: str, candidates: Iterable[str], *, limit: int = 3, cutoff: float = 0.6
+) -> list[str]:
     """Return the candidates most like `word`, best first; those quite unlike it are left out.
 
     Args:
@@ -26,6 +28,7 @@ def nearest(word: str, candidates: Iterable[str], *, limit: int = 3) -> list[str
         candidates: what exists; of more than a thousand only those that begin or end as `word`
             does are compared.
         limit: how many at most.
+        cutoff: how like it they must be, from 0 to 1.
     """
     pool = list(dict.fromkeys(candidates))
     if len(pool) > _MAX_COMPARED:
@@ -37,9 +40,9 @@ def nearest(word: str, candidates: Iterable[str], *, limit: int = 3) -> list[str
     scored: list[tuple[float, str]] = []
     for name in pool:
         matcher.set_seq1(name[-_MAX_LENGTH:].lower())
-        if matcher.real_quick_ratio() >= _CUTOFF and matcher.quick_ratio() >= _CUTOFF:
+        if matcher.real_quick_ratio() >= cutoff and matcher.quick_ratio() >= cutoff:
             ratio = matcher.ratio()
-            if ratio >= _CUTOFF:
+            if ratio >= cutoff:
                 scored.append((ratio, name))
     best = heapq.nsmallest(limit, scored, key=lambda pair: (-pair[0], pair[1]))
     return [name for _, name in best]
@@ -89,7 +92,8 @@ def _walk(typed: Sequence[str], ordered: Sequence[str]) -> list[str]:
             if _exists(scope + segment, ordered):
                 best = [segment]
             else:
-                best = nearest(segment, _children(scope, segment, ordered), limit=_BEAMS)
+                children = _children(scope, segment, ordered)
+                best = nearest(segment, children, limit=_BEAMS, cutoff=_SEGMENT_CUTOFF)
             reached += [f"{scope}{child}/" for child in best]
         if not reached:
             break

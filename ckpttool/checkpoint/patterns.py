@@ -87,7 +87,7 @@ def _expand(text: str, folder: str, open_files: tuple[str, ...]) -> Iterator[str
         yield text
         return
     path = os.path.join(folder, text[1:])
-    identity = os.path.realpath(path)
+    identity = _real_path(path)
     if identity in open_files or len(open_files) >= MAX_FILE_DEPTH:
         raise SelectionError("pattern files that include each other in a circle", path=path)
     for line in _read_lines(path):
@@ -95,13 +95,18 @@ def _expand(text: str, folder: str, open_files: tuple[str, ...]) -> Iterator[str
             yield from _expand(line, os.path.dirname(path), (*open_files, identity))
 
 
+def _real_path(path: str) -> str:
+    try:
+        return os.path.realpath(path)
+    except (OSError, ValueError) as error:  # a NUL
+        raise SelectionError(str(error), path=path) from error
+
+
 def _read_lines(path: str) -> list[str]:
     # The user names this file, so a pipe is welcome here: `-i @<(...)`.
     try:
         with open(path, "rb") as file:
             data = file.read(MAX_FILE_SIZE + 1)
-    except ValueError as error:
-        raise SelectionError(str(error), path=path) from error
     except OSError as error:
         raise file_error(error, path) from error
     if len(data) > MAX_FILE_SIZE:

@@ -161,7 +161,8 @@ class _NameIndex:
                 return f"{start}; '{deeper}' selects what is below"
         if pattern.form in ("glob", "regex"):
             word = word.translate(_WITHOUT_MARKS)
-        meant = nearest_names(word, short.values())
+        spelled_out = "/.ATTRIBUTES/" in word  # a key is meant, not an object path
+        meant = nearest_names(word, (self._keys.numbered() if spelled_out else short).values())
         if meant:
             return f"{start}; nearest: {quoted(meant)}"
         return f"{start}; there are {len(short)} tensors, such as '{min(short.values())}'"

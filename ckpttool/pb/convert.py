@@ -6,9 +6,9 @@ Nothing here imports protobuf before it is called with a message or its class.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ckpttool.errors import CorruptError, UnsupportedError
 from ckpttool.pb.syntax import MAX_DEPTH, TextSyntaxError, octal, settle
@@ -74,7 +74,8 @@ def to_text(message: Message) -> str:
     Unknown fields are left out: `unknown_fields` finds them.
 
     Raises:
-        CorruptError: messages are nested too deep, which no parsed message is.
+        CorruptError: map keys in GraphDebugInfo are not UTF-8, or messages are nested too deep, which
+            no parsed message is.
     """
     from google.protobuf import text_format
 
@@ -86,6 +87,8 @@ def to_text(message: Message) -> str:
         )
     except RecursionError as error:
         raise CorruptError("a message is nested too deep to print it") from error
+    except (UnicodeDecodeError, TypeError) as error:  # see _is_broken; bytes and text do not sort
+        raise CorruptError("a message has map keys that are not UTF-8") from error
     # Runtimes before 5.26 leave control characters raw. A line feed is never one of a string.
     return _CONTROL.sub(lambda match: octal(match.group()), text)
 
@@ -186,7 +189,7 @@ def unknown_fields(message: Message) -> list[UnknownField]:
             if isinstance(value, MessageBase):
                 children.append((value, (step, field.name, _NO_INDEX)))
                 continue
-            items = sorted(value.items()) if isinstance(value, Mapping) else enumerate(value)
+            items = _map_items(value) if isinstance(value, Mapping) else enumerate(value)
             children += [
                 (item, (step, field.name, key))
                 for key, item in items
@@ -194,6 +197,17 @@ def unknown_fields(message: Message) -> list[UnknownField]:
             ]
         stack += reversed(children)
     return found
+
+
+def _map_items(entries: Mapping[Any, object]) -> Iterator[tuple[object, object]]:
+    for key in sorted(key for key in entries if not _is_broken(key)):
+        yield key, entries[key]
+
+
+def _is_broken(key: object) -> bool:
+    # In a proto2 file (GraphDebugInfo) compiled runtimes let keys pass that are not UTF-8. They
+    # turn up as bytes, and no value can be had for them.
+    return isinstance(key, bytes)
 
 
 def _path(step: _Step) -> str:

@@ -2,7 +2,9 @@
 
 TensorFlow registers messages of the same names in protobuf's default pool. Two declarations that
 differ cannot live in one pool, so ours stay out of it, and both packages work in one process.
-Messages of two pools do not mix: bytes are the only way from one to the other.
+Messages of two pools do not mix: bytes are the only way from one to the other. And messages that
+may hold an Any are to be compared by their bytes, since `==` of the pure-Python runtime looks its
+type up in the default pool.
 
 Importing this module loads protobuf and fills the pool.
 """
@@ -18,10 +20,12 @@ from google.protobuf import descriptor_pool, message_factory
 from ckpttool.coding.wire import decode_fields
 
 if TYPE_CHECKING:
+    from google.protobuf.descriptor import Descriptor
     from google.protobuf.message import Message
 
 _DESCRIPTORS = Path(__file__).with_name("descriptors.binpb")
 _LOCK = threading.Lock()
+_classes: dict[str, type[Message]] = {}
 
 
 def _filled_pool() -> descriptor_pool.DescriptorPool:
@@ -46,6 +50,19 @@ def message_class(full_name: str) -> type[Message]:
     Raises:
         KeyError: when the schema has no such message.
     """
-    descriptor = POOL.FindMessageTypeByName(full_name)
-    with _LOCK:
-        return message_factory.GetMessageClass(descriptor)
+    found = _classes.get(full_name)
+    if found is None:
+        descriptor = POOL.FindMessageTypeByName(full_name)
+        with _LOCK:
+            found = _classes[full_name] = _class_with_nested(descriptor)
+    return found
+
+
+def _class_with_nested(descriptor: Descriptor) -> type[Message]:
+    found = message_factory.GetMessageClass(descriptor)
+    for nested in descriptor.nested_types:
+        nested_class = _class_with_nested(nested)
+        # The pure-Python runtime does not do this by itself.
+        if not hasattr(found, nested.name):
+            setattr(found, nested.name, nested_class)
+    return found

@@ -5,15 +5,20 @@ from __future__ import annotations
 import contextlib
 import mmap
 import os
+import resource
 import stat
+import weakref
 from collections.abc import Iterator
 from types import TracebackType
 
 from ckpttool.errors import CkptError, FileAccessError, MissingFileError, TruncatedError
 
 CHUNK_SIZE = 1 << 20
-# Below this a copy costs less than a map, and maps are a limited good (65,530 a process on Linux).
+# Below this a copy costs less than a map.
 _MAP_FROM = 1 << 17
+# Each map holds a file descriptor; a quarter of those that a process may have is enough.
+_MAX_MAPS = min(resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 4, 4096)
+_live_maps: weakref.WeakSet[mmap.mmap] = weakref.WeakSet()
 
 
 def file_error(error: OSError, path: str) -> CkptError:
@@ -86,18 +91,27 @@ class RandomAccessFile:
 
     def read_at(self, offset: int, length: int) -> bytes:
         """Return exactly `length` bytes from `offset`."""
-        return bytes(self._read(offset, length))
+        self.check_range(offset, length)
+        try:
+            data = os.pread(self._fd, length, offset)
+        except OSError as error:
+            raise file_error(error, self.path).locate(offset=offset) from error
+        # One call gives less than asked for only beyond 2 GiB, or when the file shrank.
+        return data if len(data) == length else bytes(self._read(offset, length))
 
     def view(self, offset: int, length: int) -> memoryview:
         """Return `length` bytes from `offset` as memory of the caller's own.
 
         A large range is mapped, not copied: pages are read when touched, and writing to the view
-        changes neither the file nor any other view.
+        changes neither the file nor any other view. If somebody cuts the file short after that,
+        touching what is gone ends the process, as with every map; writers of checkpoints replace
+        data shards and do not change them.
         """
-        if length >= _MAP_FROM:
-            self.check_range(offset, length)
+        self.check_range(offset, length)
+        if length >= _MAP_FROM and self._fd >= 0 and len(_live_maps) < _MAX_MAPS:
             start = offset - offset % mmap.ALLOCATIONGRANULARITY
-            with contextlib.suppress(OSError):  # a file system without maps, or too many of them
+            # No map of this file system, or the file became shorter: reading tells what is wrong.
+            with contextlib.suppress(OSError, ValueError):
                 mapped = mmap.mmap(
                     self._fd,
                     length + offset - start,
@@ -105,6 +119,7 @@ class RandomAccessFile:
                     prot=mmap.PROT_READ | mmap.PROT_WRITE,
                     offset=start,
                 )
+                _live_maps.add(mapped)
                 return memoryview(mapped)[offset - start :]
         return memoryview(self._read(offset, length))
 

@@ -1,17 +1,18 @@
-"""Writing files that become visible together, in order, or not at all.
+"""Writing files that become visible together, or not at all.
 
 Each file is written under a temporary name beside its destination:
 
     ckpt-3.index  ->  .ckpt-3.index.9f86d081884c7d65.ckpt-tmp
 
-`commit` makes the bytes durable before any name appears, then the names in the order in which the
-files were created, then makes the names durable. Whoever reads a checkpoint starts from its index,
-so the index is created last.
+Whoever reads a checkpoint starts from its index. So `commit` makes all bytes durable, then gives
+the other files their names and makes those durable, and only then the last one, the index, its: in
+one step, which is the only one that a reader can notice.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import secrets
 from types import TracebackType
@@ -21,20 +22,27 @@ from ckpttool.storage.source import file_error
 
 TEMPORARY_SUFFIX = ".ckpt-tmp"
 
+# How file systems say that they cannot do this at all.
+_NOT_SUPPORTED = (errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
+
 
 class StagedFile:
-    """A file being written under its temporary name; made by `StagedFiles.create`."""
+    """A file being written under its temporary name; made by `StagedFiles.create`.
+
+    Attributes:
+        path: what it will be called.
+        size: bytes written so far.
+    """
 
     def __init__(self, path: str, temporary: str) -> None:
         self.path = path
         self.temporary = temporary
         self.size = 0
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
         try:
-            self._fd = os.open(
-                temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666
-            )
+            self._fd = os.open(temporary, flags, 0o666)
         except OSError as error:
-            raise file_error(error, temporary) from error
+            raise file_error(error, path) from error
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         """Append bytes."""
@@ -49,17 +57,21 @@ class StagedFile:
 
     def sync(self) -> None:
         """Wait until the bytes are on the disk, then close the file."""
+        fd, self._fd = self._fd, -1
         try:
-            os.fsync(self._fd)
+            try:
+                os.fsync(fd)
+            finally:
+                os.close(fd)
         except OSError as error:
             raise file_error(error, self.path) from error
-        self.close()
 
     def close(self) -> None:
-        """Close the file, if it is open."""
+        """Close the file without waiting for anything."""
         fd, self._fd = self._fd, -1
         if fd >= 0:
-            os.close(fd)
+            with contextlib.suppress(OSError):
+                os.close(fd)
 
 
 class StagedFiles:
@@ -91,31 +103,36 @@ class StagedFiles:
         self._files.append(staged)
         return staged
 
-    def commit(self, *, replace: bool = False) -> None:
-        """Give the files their names.
+    def commit(self, *, replace_last: bool = False) -> None:
+        """Give the files their names, the one created last after all others.
 
         Args:
-            replace: take the place of files that exist; without it one that exists is an error
-                and no name of this set stays.
+            replace_last: let the last file take the place of one that exists.
 
         Raises:
-            DestinationError: a file of that name exists.
-            FileAccessError: the operating system refused.
+            DestinationError: a file of such a name exists; no name of this set stays.
+            FileAccessError: the operating system refused; likewise.
         """
         for staged in self._files:
             staged.sync()
-        published: list[StagedFile] = []
+        *others, last = self._files
+        published = []
         try:
-            for staged in self._files:
-                _publish(staged, replace=replace)
-                published.append(staged)
+            for staged in others:
+                _publish(staged)
+                published.append(staged.path)
+            self._sync_folders()
+            if replace_last:
+                _rename(last)
+            else:
+                _publish(last)
         except BaseException:
-            if not replace:
-                for staged in published:
-                    _remove(staged.path)
+            # An interrupt may come just after the step that counts: then all of them stay.
+            if not _has_name(last):
+                for path in published:
+                    _remove(path)
             raise
-        for folder in {os.path.dirname(staged.path) or "." for staged in self._files}:
-            sync_folder(folder)
+        self._sync_folders()
         self._files.clear()
 
     def abandon(self) -> None:
@@ -125,33 +142,65 @@ class StagedFiles:
             staged.close()
             _remove(staged.temporary)
 
+    def _sync_folders(self) -> None:
+        for folder in {os.path.dirname(staged.path) or os.curdir for staged in self._files}:
+            sync_folder(folder)
+
 
 def sync_folder(folder: str) -> None:
-    """Make the names in a folder durable."""
+    """Make the names in a folder durable, where its file system can."""
     try:
         fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
     except OSError as error:
-        raise file_error(error, folder) from error
-    try:
-        os.fsync(fd)
-    except OSError as error:
-        raise file_error(error, folder) from error
-    finally:
-        os.close(fd)
+        if error.errno not in _NOT_SUPPORTED:
+            raise file_error(error, folder) from error
 
 
-def _publish(staged: StagedFile, *, replace: bool) -> None:
+def _has_name(staged: StagedFile) -> bool:
+    """Tell whether a file has its final name already."""
     try:
-        if replace:
-            os.rename(staged.temporary, staged.path)
-            return
+        return os.path.samefile(staged.temporary, staged.path)
+    except FileNotFoundError:
+        return not os.path.lexists(staged.temporary)
+    except OSError:
+        return False
+
+
+def _publish(staged: StagedFile) -> None:
+    """Give a file its name, which must be free."""
+    try:
         # A rename would replace what is there; a link fails instead.
         os.link(staged.temporary, staged.path)
     except FileExistsError as error:
         raise DestinationError("it exists already", path=staged.path) from error
     except OSError as error:
-        raise file_error(error, staged.path) from error
+        if error.errno not in (*_NOT_SUPPORTED, errno.EPERM, errno.EMLINK):
+            raise file_error(error, staged.path) from error
+        _take_name(staged)
+        return
     _remove(staged.temporary)
+
+
+def _take_name(staged: StagedFile) -> None:
+    """Give a file its name where the file system has no links."""
+    try:
+        os.close(os.open(staged.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC))
+    except FileExistsError as error:
+        raise DestinationError("it exists already", path=staged.path) from error
+    except OSError as error:
+        raise file_error(error, staged.path) from error
+    _rename(staged)
+
+
+def _rename(staged: StagedFile) -> None:
+    try:
+        os.rename(staged.temporary, staged.path)
+    except OSError as error:
+        raise file_error(error, staged.path) from error
 
 
 def _remove(path: str) -> None:

@@ -18,6 +18,9 @@ from ckpttool.coding.varint import decode_varint
 from ckpttool.errors import CorruptError
 
 _MAX_32 = (1 << 32) - 1
+# Keys that share much of one another take more room decoded than stored. Writers spell a key out
+# after 16 entries at the latest, so more than this is an attempt to fill the memory.
+_MAX_EXPANSION = 64
 
 
 def decode_block(data: bytes) -> list[tuple[bytes, bytes]]:
@@ -35,6 +38,7 @@ def decode_block(data: bytes) -> list[tuple[bytes, bytes]]:
     append = out.append
     key = b""
     pos = 0
+    room = _MAX_EXPANSION * (len(data) + 1024)
     while pos < end:
         start = pos
         # Nearly always three one-byte lengths; anything else takes the general way.
@@ -49,13 +53,16 @@ def decode_block(data: bytes) -> list[tuple[bytes, bytes]]:
         previous, key = key, key[:shared] + data[pos:value_at]
         if key <= previous and out:
             raise CorruptError("table keys do not rise", offset=start)
+        room -= len(key)
+        if room < 0:
+            raise CorruptError("the keys of a table block share more than a writer lets them")
         if start == next_restart:
             if shared:
                 raise CorruptError("a table key is cut short at a restart", offset=start)
             next_restart = next(restart_at, -1)
         pos = value_at + size
         append((key, data[value_at:pos]))
-    if next_restart > 0 or (next_restart == 0 and out):
+    if next_restart != -1 and (out or len(restarts) > 1):
         raise CorruptError("a table restart points at no entry", offset=next_restart)
     return out
 

@@ -100,12 +100,13 @@ class TableReader:
         return out
 
     def _read_entries(self, handle: BlockHandle) -> list[tuple[bytes, bytes]]:
+        block = self._read_block(handle)
         try:
-            return decode_block(self._read_block(handle))
+            return decode_block(block)
         except CkptError as error:
-            # decode_block counts from the block's start; the others know the file's offset.
-            if error.path is None:
-                error.offset = handle.offset + (error.offset or 0)
+            # What is wrong in a decompressed block has no offset in the file.
+            within = error.offset or 0 if len(block) == handle.size else 0
+            error.offset = handle.offset + within
             error.locate(path=self._file.path)
             raise
 

@@ -136,8 +136,7 @@ def dtype_of_array(array: np.ndarray[Any, Any]) -> DType:
 
         variant = array.size and all(isinstance(item, VariantElement) for item in array.flat)
         return VARIANT if variant else STRING
-    name = dtype.names[0] if dtype.names and len(dtype.names) == 1 else dtype.name
-    found = _BY_NAME.get(name)
-    if found is None or found.size is None:
+    found = _BY_NAME.get(dtype.names[0] if dtype.names else dtype.name)
+    if found is None or found.size is None or (dtype.names and found.as_numpy_dtype != dtype):
         raise TypeError(f"no TensorFlow dtype for NumPy's {dtype}")
     return found

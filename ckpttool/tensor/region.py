@@ -10,7 +10,8 @@ from ckpttool.tensor.slices import Bounds
 
 Index = tuple[int | slice, ...]
 
-_PART = re.compile(r"\s*(?:(-?\d+)|(-?\d*)\s*:\s*(-?\d*)\s*(?::\s*(-?\d*))?)\s*\Z")
+_NUMBER = r"(-?\d{1,18})"
+_PART = re.compile(rf"\s*(?:{_NUMBER}|{_NUMBER}?\s*:\s*{_NUMBER}?\s*(?::\s*{_NUMBER}?)?)\s*\Z")
 
 
 def parse_index(text: str) -> tuple[int | slice | None, ...]:

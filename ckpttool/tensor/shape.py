@@ -15,7 +15,8 @@ from ckpttool.errors import CorruptError, UnsupportedError
 Shape = tuple[int, ...]
 
 _MAX_RANK = 254
-_MAX_ELEMENTS = (1 << 63) - 1
+# Elements of up to 16 bytes must still have a size that 63 bits can count.
+_MAX_ELEMENTS = (1 << 59) - 1
 
 
 def element_count(shape: Shape) -> int:
@@ -39,7 +40,7 @@ def decode_shape(data: bytes) -> Shape:
     if len(dims) > _MAX_RANK:
         raise CorruptError(f"a shape of {len(dims)} dimensions is more than {_MAX_RANK}")
     if prod(dim for dim in dims if dim) > _MAX_ELEMENTS:
-        raise CorruptError("the shape has more elements than 63 bits can count")
+        raise CorruptError("the shape has more elements than any file could hold")
     return tuple(dims)
 
 

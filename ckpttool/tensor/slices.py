@@ -10,12 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 
 from ckpttool.coding import wire
-from ckpttool.errors import CorruptError
+from ckpttool.errors import CorruptError, UnsupportedError
 from ckpttool.tensor.shape import Shape, element_count
 
 FULL = (0, -1)
+# Beyond so many cells a map of them would take more memory than the slices' own bytes may be.
+_CELLS_PER_SLICE = 1024
+_MAX_PAIRED = 20_000
 Bounds = tuple[tuple[int, int], ...]
 
 
@@ -47,7 +51,7 @@ class TensorSlice:
             for extent, dim in zip(self.extents, shape, strict=True)
         )
         for (start, stop), (_, length), dim in zip(bounds, self.extents, shape, strict=True):
-            if start < 0 or stop > dim or (length <= 0 and length != -1):
+            if start < 0 or stop > dim or (length <= 0 and (start, length) != FULL):
                 raise CorruptError(f"slice {self} does not fit shape {list(shape)}")
         return bounds
 
@@ -60,7 +64,7 @@ class TensorSlice:
         return all(bound == (0, dim) for bound, dim in zip(self.bounds(shape), shape, strict=True))
 
     def __str__(self) -> str:
-        """Write the slice as TensorFlow's ops do: `0,2:-`."""
+        """Spell the slice as TensorFlow's ops do: `0,2:-`."""
         return ":".join(
             "-" if extent == FULL else f"{extent[0]},{extent[1]}" for extent in self.extents
         )
@@ -112,12 +116,15 @@ def check_coverage(shape: Shape, parts: Sequence[TensorSlice]) -> None:
     total = element_count(shape)
     if volume < total:
         raise CorruptError(f"its slices leave a gap: {volume} of {total} elements are stored")
-    # Between two neighbouring cuts of an axis nothing changes, so one cell stands for all there;
-    # cells are at most as many as elements, and as a rule as few as slices.
+    # Between two neighbouring cuts of an axis nothing changes, so one cell stands for all there.
+    # As a rule there are about as many cells as slices.
     cuts = [
         sorted({0, dim, *(edge for box in boxes for edge in box[axis])})
         for axis, dim in enumerate(shape)
     ]
+    if prod(len(axis_cuts) - 1 for axis_cuts in cuts) > _CELLS_PER_SLICE * (len(parts) + 1024):
+        _check_pairs(parts, boxes)
+        return
     cell = [{edge: at for at, edge in enumerate(axis_cuts)} for axis_cuts in cuts]
     taken = np.zeros([len(axis_cuts) - 1 for axis_cuts in cuts], dtype=bool)
     for part, box in zip(parts, boxes, strict=True):
@@ -125,6 +132,20 @@ def check_coverage(shape: Shape, parts: Sequence[TensorSlice]) -> None:
         if cells.any():
             raise CorruptError(f"slice {part} overlaps another")
         cells[...] = True
+
+
+def _check_pairs(parts: Sequence[TensorSlice], boxes: list[Bounds]) -> None:
+    """Check that no slice overlaps another, whatever way they are cut."""
+    import numpy as np
+
+    if len(parts) > _MAX_PAIRED:
+        raise UnsupportedError(f"{len(parts)} slices that form no grid are too many")
+    edges = np.array(boxes, dtype=np.int64)
+    for at in range(len(parts) - 1):
+        low = np.maximum(edges[at + 1 :, :, 0], edges[at, :, 0])
+        high = np.minimum(edges[at + 1 :, :, 1], edges[at, :, 1])
+        if (low < high).all(axis=1).any():
+            raise CorruptError(f"slice {parts[at]} overlaps another")
 
 
 def _decode_extent(data: bytes) -> tuple[int, int]:

@@ -17,6 +17,9 @@ from ckpttool.tensor.shape import Shape
 from ckpttool.tensor.strings import encode_strings
 from ckpttool.tensor.variants import VariantElement, encode_variants
 
+# What NumPy can hold; TensorFlow goes up to 254.
+MAX_RANK = 32 if np.__version__.startswith("1.") else 64
+
 Array = np.ndarray[Any, np.dtype[Any]]
 
 

@@ -46,11 +46,10 @@ def checkpoints(generation: str | None = None) -> list[Fixture]:
     return found
 
 
-def folders() -> list[str]:
-    """Return the folders, relative to the fixtures, that hold a state file."""
-    return sorted(
-        str(path.parent.relative_to(FIXTURES)) for path in FIXTURES.rglob("checkpoint")
-    )
+def state_files() -> list[str]:
+    """Return the state files among the fixtures, relative to the folder."""
+    manifest = json.loads((FIXTURES / "MANIFEST.json").read_text(encoding="utf-8"))
+    return [entry["name"] for entry in manifest["fixtures"] if entry["format"] == "state"]
 
 
 def digest(elements: bytes | list[bytes]) -> str:

@@ -43,8 +43,9 @@ graph.saver_def.max_to_keep = 5
 asset = graph.collection_def["saved_model_assets"].any_list.value.add()
 asset.type_url = "type.googleapis.com/tensorflow.SaverDef"
 asset.value = graph.saver_def.SerializeToString()
-assert "[type.googleapis.com/tensorflow.SaverDef] {\\n        max_to_keep: 5" in to_text(graph)
-assert from_text(pb.MetaGraphDef, to_text(graph), path=None) == graph
+assert "[type.googleapis.com/tensorflow.SaverDef] {\\n          max_to_keep: 5" in to_text(graph)
+again = from_text(pb.MetaGraphDef, to_text(graph), path=None)
+assert again.SerializeToString() == graph.SerializeToString()
 """
 
 TENSORFLOW = """
@@ -65,7 +66,8 @@ assert theirs.FromString(b"\\x18\\x01").SerializeToString() == b"\\x18\\x01"
 SAME_TEXT = """
 import sys
 from tensorflow.python.training.checkpoint_management import generate_checkpoint_state_proto
-names = ["ckpt-1", "sp ace", "q'uo\\"te\\\\", "tab\\tline\\nend\\r", "\\x01\\x7f\\x85", "mod\\u00e8le-\\U0001f600"]
+names = ["ckpt-1", "sp ace", "\\x01\\x7f\\x85", "q'uo\\"te\\\\", "tab\\tline\\nend\\r"]
+names.append("mod\\u00e8le-\\U0001f600")
 state = generate_checkpoint_state_proto(
     "/d", names[-1], names, [1.0, 1e20, 0.1, 1795181199.8361657, 1e-7, 3.0], 2.5
 )
@@ -78,10 +80,11 @@ assert from_text(pb.CheckpointState, text, path=None) == ours
 # Every message that both know: equal fields, apart from those that protos/ brings back.
 SAME_FIELDS = """
 import importlib, pkgutil
-import tensorflow.core, tensorflow.python.keras.protobuf
+import tensorflow as tf
 from google.protobuf import descriptor_pool
 from ckpttool.pb.pool import POOL
-for package in (tensorflow.core, tensorflow.python.keras.protobuf):
+for name in ("tensorflow.core", "tensorflow.python.keras.protobuf"):
+    package = importlib.import_module(name)
     for module in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
         if module.name.endswith("_pb2"):
             importlib.import_module(module.name)

@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
+from google.protobuf.internal import api_implementation
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,7 +14,7 @@ from ckpttool import pb
 from ckpttool.coding.wire import bytes_field, decode_fields, varint_field
 from ckpttool.errors import CorruptError, UnsupportedError
 from ckpttool.pb import convert
-from ckpttool.pb.convert import UnknownField, parse, unknown_fields
+from ckpttool.pb.convert import UnknownField, parse, to_text, unknown_fields
 
 if TYPE_CHECKING:
     from google.protobuf.message import Message
@@ -38,7 +39,10 @@ def meta_graph() -> pb.MetaGraphDef:
 def test_parse_gives_an_equal_message() -> None:
     graph = meta_graph()
     again = parse(pb.MetaGraphDef, graph.SerializeToString(), path="m.meta")
-    assert again == graph
+    assert again.graph_def == graph.graph_def
+    assert again.SerializeToString(deterministic=True) == graph.SerializeToString(
+        deterministic=True
+    )
     assert type(again) is pb.MetaGraphDef
 
 
@@ -198,6 +202,20 @@ def test_unknown_fields_survive_as_bytes(extra: bytes) -> None:
     message.offset = 12
     expected = varint_field(1, 1) + bytes_field(2, shape) + varint_field(4, 12) + extra
     assert message.SerializeToString() == expected
+
+
+@pytest.mark.parametrize("good_key", [b"", bytes_field(2, bytes_field(1, b"a"))])
+def test_map_key_of_debug_info_that_is_not_utf8(good_key: bytes) -> None:
+    data = bytes_field(2, bytes_field(1, b"\xff") + bytes_field(2, b"")) + good_key
+    try:
+        info = parse(pb.GraphDebugInfo, data, path=None)
+    except CorruptError:
+        assert api_implementation.Type() == "python"
+        return
+    assert unknown_fields(info) == []
+    with pytest.raises(CorruptError, match="map keys that are not UTF-8"):
+        to_text(info)
+    assert len(info.SerializeToString()) >= len(data)
 
 
 def test_unknown_fields_of_a_deep_message() -> None:

@@ -6,6 +6,7 @@ import threading
 from typing import Protocol
 
 import pytest
+from google.protobuf.internal import api_implementation
 
 from ckpttool import pb
 
@@ -162,6 +163,9 @@ def test_fields_of_old_releases_are_read() -> None:
     assert [(node.ret[0], node.op) for node in function.node] == [("r", "Add")]
 
 
+@pytest.mark.skipif(
+    api_implementation.Type() == "python", reason="pure-Python protobuf checks every string"
+)
 def test_strings_of_debug_info_need_not_be_utf8() -> None:
     info = pb.GraphDebugInfo.FromString(b"\x0a\x01\xff")
     assert info.SerializeToString() == b"\x0a\x01\xff"

@@ -1,0 +1,263 @@
+"""Kinds of the tensors of a name-based checkpoint, from their names and from the MetaGraph.
+
+TensorFlow 1 names a slot variable after its variable and its optimizer: `dense/kernel/Adam` and
+`dense/kernel/Adam_1`, under the scope that the optimizer was applied in, if any. A name is taken
+for a slot's only if the variable it would belong to is in the checkpoint as well, so that a layer
+called "Adam" stays a layer.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Literal
+
+from ckpttool.checkpoint.kinds_rules import (
+    FLOATS,
+    INTEGERS,
+    LEGACY_HYPER_PARAMETERS,
+    Described,
+    Kind,
+    averages,
+    is_scalar,
+    variable_kind,
+)
+from ckpttool.meta.object_keys import GRAPH_KEY
+
+if TYPE_CHECKING:
+    from ckpttool.meta.metagraph import MetaGraph
+
+# What the last segment of a name may be, by its spelling. An "optimizer" segment is the name that
+# TensorFlow 1 gives a slot, after the optimizer.
+_Leaf = Literal[
+    "plain", "optimizer", "slot", "factor", "mesh slot", "average", "ema", "debias", "table"
+]
+
+_NUMBER = re.compile(r"_\d+\Z")
+_OPTIMIZER = re.compile(
+    r"\w*(?:Ada(?:m|[Mm]ax|[Gg]rad|[Dd]elta|[Ff]actor)|Momentum|RMS[Pp]rop|Ftrl|LAMB|Lamb|LARS|"
+    r"Lion|SGD|GradientDescent|PowerSign|AddSign|Shampoo|Optimizer)\w*"
+)
+# What optimizers call slots that they do not name after themselves, BERT's among them.
+_SLOTS = frozenset(
+    {"m", "v", "vhat", "momentum", "velocity", "rms", "mg", "accumulator", "linear", "accum_grad"}
+    | {"accum_var", "adam_m", "adam_v", "lamb_m", "lamb_v", "slot"}
+)
+# Slots that hold a number for each row or column of their variable.
+_FACTORS = frozenset({"vr", "vc", "slot_v", "slot_vr", "slot_vc"})
+_MESH_SLOT = re.compile(r"(.+)_slot_(?:m|v|vr|vc)")
+_AVERAGES = frozenset({"ema", "EMA", "average", "moving_average", "MovingAverage"})
+# Kept beside a moving average that starts from zero.
+_DEBIAS = frozenset({"biased", "local_step"})
+_ITERATOR = re.compile(r"iterator|[-_]state\Z", re.IGNORECASE)
+_COUNTERS = ("iter", "iterations", "iteration")
+_EVIDENCE = LEGACY_HYPER_PARAMETERS | {
+    *_COUNTERS,
+    *("amsgrad", "beta", "epsilon", "lr", "m_schedule", "momentum_cache", "learning_rate_power"),
+    *("l1_regularization_strength", "l2_regularization_strength", "total", "count"),
+}
+# Collections that settle what the variables in them are; the last to list one wins. Others do not:
+# "moving_average_variables", say, are those that are averaged, not the averages.
+_COLLECTIONS: tuple[tuple[str, Kind], ...] = (
+    ("metric_variables", "other"),
+    ("model_variables", "weight"),
+    ("trainable_variables", "weight"),
+    ("global_step", "step"),
+)
+
+
+def kinds_from_names(entries: Mapping[str, Described]) -> dict[str, Kind]:
+    """Return the kind of each tensor of a name-based checkpoint, from its index alone.
+
+    Args:
+        entries: name, dtype and shape of all tensors.
+    """
+    return _NamedKinds(entries, None).kinds
+
+
+def kinds_from_metagraph(entries: Mapping[str, Described], metagraph: MetaGraph) -> dict[str, Kind]:
+    """Return the kind of each tensor of a name-based checkpoint that has a MetaGraph.
+
+    What the collections say of a variable comes before the rules for names: one that is trained
+    is a weight, whatever it is called, and nothing else has slots.
+
+    Args:
+        entries: name, dtype and shape of all tensors.
+        metagraph: the MetaGraph of the same checkpoint.
+    """
+    names = {
+        collection: [variable.full_name for variable in variables]
+        for collection, variables in metagraph.variables.items()
+    }
+    trained = names.get("trainable_variables")
+    kinds = _NamedKinds(entries, trained).kinds
+    for collection, kind in _COLLECTIONS:
+        kinds.update((name, kind) for name in names.get(collection, ()) if name in kinds)
+    return kinds
+
+
+class _NamedKinds:
+    """The tensors sorted by their names.
+
+    Attributes:
+        kinds: of all tensors, in order.
+
+    Args:
+        entries: the tensors.
+        trained: the variables that can have slots; by default all.
+    """
+
+    def __init__(self, entries: Mapping[str, Described], trained: Iterable[str] | None) -> None:
+        self.kinds: dict[str, Kind] = dict.fromkeys(entries, "weight")
+        self._entries = dict(entries)
+        self._bases = self._entries.keys() if trained is None else frozenset(trained)
+        self._optimizers: dict[str, bool] = {}
+        # By scope, the tensors in it whose names tell what the scope is.
+        evidence: dict[str, dict[str, Described]] = {}
+        # By last segment, the names that go on behind the name of another tensor.
+        nested: dict[str, list[str]] = {}
+        leaves: dict[str, tuple[_Leaf, str]] = {}
+        for name, entry in self._entries.items():
+            scope, _, leaf = name.rpartition("/")
+            known = leaves.get(leaf)
+            if known is None:
+                known = leaves[leaf] = _read_leaf(leaf)
+            what, bare = known
+            if bare in _EVIDENCE:
+                evidence.setdefault(scope, {})[bare] = entry
+            if what == "plain":
+                kind = self._plain(name, bare, entry)
+                if kind == "weight" and scope in self._bases:
+                    nested.setdefault(leaf, []).append(name)
+            else:
+                kind = self._special(name, what, bare, entry)
+            if kind != "weight":
+                self.kinds[name] = kind
+        if nested:
+            self._sort_nested(nested, certain=trained is not None)
+        for scope, found in evidence.items():
+            self._sort_scope(scope, found)
+
+    def _plain(self, name: str, bare: str, entry: Described) -> Kind:
+        kind = variable_kind(bare, entry)
+        if kind == "weight":
+            head, _, rest = name.partition("/")
+            if self._is_optimizer(head):
+                slot, _, base = rest.partition("/")
+                if slot in _SLOTS and self._has_base(base, entry):
+                    return "slot"
+        elif name == GRAPH_KEY:
+            return "graph"
+        elif entry.dtype.name == "variant" and _ITERATOR.search(name):
+            return "iterator"
+        return kind
+
+    def _special(self, name: str, what: _Leaf, bare: str, entry: Described) -> Kind:
+        scope, _, leaf = name.rpartition("/")
+        if what == "ema":
+            return "ema"
+        if what == "table":
+            stem, _, end = name.rpartition("-")
+            if f"{stem}-{'values' if end == 'keys' else 'keys'}" in self._entries:
+                return "table"
+        elif what == "debias":
+            if scope in self._entries:
+                return "other"
+        elif what == "mesh slot":
+            base = name[: name.rindex("_slot_")]
+            if base in self._bases and base in self._entries:
+                return "slot"
+        elif self._has_base_above(scope, what, entry):
+            return "ema" if what == "average" else "slot"
+        elif what == "optimizer" and self._is_one_of_two(name):
+            return "slot"
+        return variable_kind(bare, entry)
+
+    def _has_base(self, name: str, entry: Described) -> bool:
+        return (
+            name in self._bases
+            and name in self._entries
+            and (self._entries[name].shape == entry.shape)
+        )
+
+    def _has_base_above(self, scope: str, what: _Leaf, entry: Described) -> bool:
+        """Tell whether `scope` ends in the name of a variable that this can be a slot of.
+
+        What stands before that name is the scope that the optimizer was applied in.
+        """
+        if scope in self._bases and scope in self._entries:
+            return what in ("optimizer", "factor") or self._has_base(scope, entry)
+        outer, _, inner = scope.partition("/")
+        while inner:
+            if what == "optimizer" or self._is_optimizer(outer.rpartition("/")[2]):
+                if self._has_base(inner, entry):
+                    return True
+            step, _, inner = inner.partition("/")
+            outer = f"{outer}/{step}"
+        return False
+
+    def _is_one_of_two(self, name: str) -> bool:
+        """Tell whether there is a slot "X_1" beside "X", for slots without their variables."""
+        other = _NUMBER.sub("", name)
+        return (name if other != name else f"{name}_1") in self._entries and other in self._entries
+
+    def _is_optimizer(self, segment: str) -> bool:
+        known = self._optimizers.get(segment)
+        if known is None:
+            known = self._optimizers[segment] = _OPTIMIZER.fullmatch(segment) is not None
+        return known
+
+    def _sort_nested(self, nested: Mapping[str, list[str]], *, certain: bool) -> None:
+        """Find the slots of optimizers that are not known by name.
+
+        Several tensors have the same last segment, and all that have it go on behind the name of
+        a tensor of their own shape. If it is certain that only such tensors have slots, one does.
+        """
+        totals = Counter(name.rpartition("/")[2] for name in self._entries)
+        for leaf, names in nested.items():
+            like_base = [
+                name
+                for name in names
+                if self._entries[name].shape
+                and self._has_base(name.rpartition("/")[0], self._entries[name])
+            ]
+            if certain or 1 < len(like_base) == totals[leaf]:
+                self.kinds.update(dict.fromkeys(like_base, "slot"))
+
+    def _sort_scope(self, scope: str, found: Mapping[str, Described]) -> None:
+        counted = any(is_scalar(found.get(name), INTEGERS) for name in _COUNTERS)
+        tuned = any(is_scalar(one, FLOATS) for one in found.values())
+        if (counted and tuned) or self._is_optimizer(scope.rpartition("/")[2]):
+            kind: Kind = "optimizer"
+        elif averages(found.get("total"), found.get("count")):
+            kind, found = "other", {name: found[name] for name in ("total", "count")}
+        else:
+            return
+        for leaf, entry in found.items():
+            name = f"{scope}/{leaf}" if scope else leaf
+            if self.kinds.get(name) == "weight" and (kind == "other" or not entry.shape):
+                self.kinds[name] = kind
+
+
+def _read_leaf(leaf: str) -> tuple[_Leaf, str]:
+    """Return what a last segment may be, and the segment without the number behind it."""
+    bare = _NUMBER.sub("", leaf)
+    what: _Leaf = "plain"
+    if bare == "ExponentialMovingAverage":
+        what = "ema"
+    elif bare in _SLOTS:
+        what = "slot"
+    elif bare in _FACTORS:
+        what = "factor"
+    elif bare in _AVERAGES:
+        what = "average"
+    elif bare in _DEBIAS:
+        what = "debias"
+    elif leaf.endswith(("-keys", "-values")):
+        what = "table"
+    elif _MESH_SLOT.fullmatch(leaf):
+        what = "mesh slot"
+    elif _OPTIMIZER.fullmatch(bare):
+        what = "optimizer"
+    return what, bare

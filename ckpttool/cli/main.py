@@ -1,0 +1,140 @@
+"""The entry point of `ckpt`, and the table of its commands.
+
+A command is only imported when it is used: the table has what `ckpt --help` says of it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+import click
+from click.shell_completion import CompletionItem
+
+from ckpttool import __version__
+from ckpttool.cli import failures
+from ckpttool.cli.options import Settings, general_options
+
+ENVIRONMENT_PREFIX = "CKPT"
+COMPLETE_VARIABLE = "_CKPT_COMPLETE"
+
+
+@dataclass(frozen=True, slots=True)
+class CommandEntry:
+    """Where a command is, and the line that `ckpt --help` has on it.
+
+    Attributes:
+        module: the module whose `command` it is.
+        help: one line.
+    """
+
+    module: str
+    help: str
+
+
+COMMANDS: Mapping[str, CommandEntry] = {
+    "ls": CommandEntry("ckpttool.cli.ls", "List tensors: key, dtype, shape, kind and bytes."),
+    "show": CommandEntry("ckpttool.cli.show", "Print values and statistics, or a summary."),
+}
+
+
+class CommandTable(click.Group):
+    """A group whose commands are imported on first use.
+
+    Args:
+        table: the commands by name, in the order of the help.
+    """
+
+    def __init__(self, *args: Any, table: Mapping[str, CommandEntry], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.table = table
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of all commands."""
+        return list(self.table)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import a command; None where there is none of this name."""
+        entry = self.table.get(cmd_name)
+        if entry is None:
+            return None
+        found = import_module(entry.module).command
+        if not isinstance(found, click.Command):
+            raise TypeError(f"{entry.module}.command is no command")
+        return found
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands with their lines of help."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, entry.help) for name, entry in self.table.items()])
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command that is called, or name the one that may have been meant."""
+        name = args[0]
+        if name not in self.table and not ctx.resilient_parsing and name[:1] != "-":
+            from ckpttool.checkpoint.nearest import nearest, quoted
+
+            near = nearest(name, self.table, limit=1)
+            hint = f"nearest: {quoted(near)}" if near else f"there are {', '.join(self.table)}"
+            raise click.UsageError(f"no such command '{name}'; {hint}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Complete the names of commands from the table, and options as any command does."""
+        named = [
+            CompletionItem(name, help=entry.help)
+            for name, entry in self.table.items()
+            if name.startswith(incomplete)
+        ]
+        return named + click.Command.shell_complete(self, ctx, incomplete)
+
+
+@click.group(
+    cls=CommandTable,
+    table=COMMANDS,
+    name=failures.PROGRAM,
+    params=general_options(),
+    invoke_without_command=True,
+    context_settings={
+        "auto_envvar_prefix": ENVIRONMENT_PREFIX,
+        "help_option_names": ["-h", "--help"],
+    },
+)
+@click.version_option(__version__, prog_name=failures.PROGRAM, message="%(prog)s %(version)s")
+@click.pass_context
+def cli(ctx: click.Context) -> None:
+    """Look into TensorFlow checkpoints and operate on them, without TensorFlow.
+
+    A checkpoint is named by its prefix, by any of its files, by its folder (the latest one) or
+    by a SavedModel. Every option can come from the environment: CKPT_LS_FORMAT is --format of
+    `ckpt ls`.
+    """
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Run `ckpt` and return its exit code.
+
+    Args:
+        args: the words after the name of the program; those of the process by default.
+    """
+    words = list(sys.argv[1:] if args is None else args)
+    settings = Settings()
+    instruction = os.environ.get(COMPLETE_VARIABLE) if args is None else None
+
+    def work() -> object:
+        if instruction:
+            from ckpttool.cli.completion import answer_shell
+
+            return answer_shell(cli, COMPLETE_VARIABLE, instruction)
+        with cli.make_context(failures.PROGRAM, words, obj=settings) as ctx:
+            return cli.invoke(ctx)
+
+    return failures.run(work, settings)

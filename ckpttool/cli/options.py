@@ -1,0 +1,321 @@
+"""What commands share, so that an argument or option means the same in all of them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import wraps
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar
+
+import click
+from click.core import ParameterSource
+from click.shell_completion import CompletionItem
+
+from ckpttool.checkpoint.select import KIND_NAMES, Rule, Selector
+from ckpttool.cli.failures import complain
+from ckpttool.printable import printable
+from ckpttool.render.console import COLOR_CHOICES, ColorChoice, Terminal, describe
+
+if TYPE_CHECKING:
+    from ckpttool.checkpoint.locate import Location
+
+    TextType = click.ParamType[str]
+else:
+    TextType = click.ParamType  # not generic in the older versions of click
+
+F = TypeVar("F", bound=Callable[..., Any])
+OUTPUT_FORMATS = ("table", "plain", "json", "jsonl", "csv", "markdown", "names")
+_ORDER = "ckpttool.cli.options.order"
+_JSON = "ckpttool.cli.options.json"
+
+
+@dataclass(slots=True)
+class Settings:
+    """What the user asked for in general, before the command or after it.
+
+    Attributes:
+        verbosity: how often -v was given.
+        color: what --color says.
+    """
+
+    verbosity: int = 0
+    color: ColorChoice = "auto"
+
+    def terminal(self, stream: TextIO | None = None) -> Terminal:
+        """Return what output to a stream, stdout by default, may look like."""
+        return describe(sys.stdout if stream is None else stream, self.color)
+
+    def note(self, message: str) -> None:
+        """Tell something on stderr that was asked for by -v."""
+        if self.verbosity:
+            complain(printable(message))
+
+    def warn(self, message: str) -> None:
+        """Tell on stderr what the user has to know though all goes on."""
+        complain(f"warning: {printable(message)}")
+
+    def report(self, location: Location) -> None:
+        """Say what an address resolved to, and what is odd about it."""
+        for warning in location.warnings:
+            self.warn(warning)
+        self.note(f"{location.typed} is the {location.generation} checkpoint {location.prefix}")
+
+
+pass_settings = click.make_pass_decorator(Settings, ensure=True)
+
+
+class CheckpointPath(TextType):
+    """An address of a checkpoint, as `ckpttool.checkpoint.locate` takes it."""
+
+    name = "path"
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """Complete prefixes, files and folders."""
+        from ckpttool.cli.completion import complete_addresses
+
+        return complete_addresses(incomplete)
+
+
+class TensorName(TextType):
+    """A key, an object path or a pattern over them."""
+
+    name = "name"
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """Complete the names in the checkpoint that was typed before."""
+        from ckpttool.cli.completion import complete_names
+
+        return complete_names(checkpoint_paths(ctx), incomplete)
+
+
+class KindList(TextType):
+    """One kind or several with commas between them."""
+
+    name = "kind"
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """Complete the kind behind the last comma."""
+        before, comma, last = incomplete.rpartition(",")
+        return [
+            CompletionItem(f"{before}{comma}{kind}")
+            for kind in KIND_NAMES
+            if kind.startswith(last) and kind not in before.split(",")
+        ]
+
+
+class Command(click.Command):
+    """A command with the general options, examples in its help, and options in their order.
+
+    Args:
+        examples: command lines with what they do, for the help.
+    """
+
+    def __init__(self, *args: Any, examples: Sequence[tuple[str, str]] = (), **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.examples = tuple(examples)
+        self.params += general_options()
+
+    def make_parser(self, ctx: click.Context) -> Any:
+        """Return click's parser, made to keep the order in which options were given."""
+        parser = super().make_parser(ctx)
+        parse_args = parser.parse_args
+
+        def parse_and_keep_order(args: list[str]) -> Any:
+            result = parse_args(args=args)
+            ctx.meta[_ORDER] = [param.name for param in result[2]]
+            return result
+
+        parser.parse_args = parse_and_keep_order  # type: ignore[method-assign]
+        return parser
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the examples."""
+        if self.examples:
+            with formatter.section("Examples"):
+                for line, meaning in self.examples:
+                    formatter.write(f"{'':>{formatter.current_indent}}{line}\n")
+                    with formatter.indentation():
+                        formatter.write_text(meaning)
+        super().format_epilog(ctx, formatter)
+
+
+def command(
+    name: str, *, examples: Sequence[tuple[str, str]] = ()
+) -> Callable[[Callable[..., Any]], Command]:
+    """Make a function a command of `ckpt`; its docstring is the help.
+
+    Args:
+        name: the name of the command.
+        examples: command lines with what they do.
+    """
+    return click.command(name, cls=Command, examples=examples)
+
+
+def general_options() -> list[click.Parameter]:
+    """Return the options that stand before the command or after it."""
+    return [
+        click.Option(
+            ["-v", "--verbose"],
+            count=True,
+            expose_value=False,
+            callback=_add_verbosity,
+            help="Tell more on stderr; twice shows tracebacks.",
+        ),
+        click.Option(
+            ["--color"],
+            type=click.Choice(COLOR_CHOICES),
+            expose_value=False,
+            callback=_set_color,
+            help="When to use colours; by default on a terminal.",
+        ),
+    ]
+
+
+def path_argument(name: str = "path", *, metavar: str = "PATH", nargs: int = 1) -> Callable[[F], F]:
+    """Add an argument that is the address of a checkpoint, or of one or more with `nargs=-1`."""
+    return click.argument(name, metavar=metavar, nargs=nargs, required=True, type=CheckpointPath())
+
+
+def key_arguments(name: str = "keys", *, metavar: str = "[KEY]...") -> Callable[[F], F]:
+    """Add an argument that takes any number of keys or object paths."""
+    return click.argument(name, metavar=metavar, nargs=-1, type=TensorName())
+
+
+def selection_options(function: F) -> F:
+    """Add PATTERN arguments, -i, -x and --kind; the function gets a `selector: Selector`."""
+
+    @wraps(function)
+    def with_selector(
+        *args: Any,
+        patterns: tuple[str, ...],
+        include: tuple[str, ...],
+        exclude: tuple[str, ...],
+        kind: tuple[str, ...],
+        **kwargs: Any,
+    ) -> Any:
+        rules = [Rule(pattern) for pattern in patterns]
+        rules += ordered_rules(click.get_current_context(), include, exclude)
+        kinds = [word for words in kind for word in words.split(",") if word]
+        return function(*args, selector=Selector(rules, kinds=kinds), **kwargs)
+
+    decorators = (
+        click.argument("patterns", metavar="[PATTERN]...", nargs=-1, type=TensorName()),
+        click.option(
+            "-i",
+            "--include",
+            metavar="PATTERN",
+            multiple=True,
+            type=TensorName(),
+            help="Take in what this pattern selects. Of -i and -x the later wins.",
+        ),
+        click.option(
+            "-x",
+            "--exclude",
+            metavar="PATTERN",
+            multiple=True,
+            type=TensorName(),
+            help="Leave out what this pattern selects.",
+        ),
+        click.option(
+            "--kind",
+            metavar="KIND[,KIND...]",
+            multiple=True,
+            type=KindList(),
+            help=f"Only tensors of this kind: {', '.join(KIND_NAMES)}.",
+        ),
+    )
+    decorated: Any = with_selector
+    for decorator in reversed(decorators):
+        decorated = decorator(decorated)
+    return decorated  # type: ignore[no-any-return]
+
+
+def ordered_rules(ctx: click.Context, include: Iterable[str], exclude: Iterable[str]) -> list[Rule]:
+    """Return the rules of -i and -x as they stood on the command line.
+
+    What came from the environment has no order: includes come first.
+    """
+    values = {"include": iter(include), "exclude": iter(exclude)}
+    rules = []
+    for name in ctx.meta.get(_ORDER, ()):
+        if name in values and ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            rules.append(Rule(next(values[name]), include=name == "include"))
+    for name, rest in values.items():
+        rules += [Rule(text, include=name == "include") for text in rest]
+    return rules
+
+
+def format_options(*formats: str) -> Callable[[F], F]:
+    """Add --format and --json; the function gets `format`, one of `formats`.
+
+    Args:
+        formats: those that the command knows, out of `OUTPUT_FORMATS` unless it has its own; all
+            of `OUTPUT_FORMATS` by default. Where the user chooses none it is "table" on a
+            terminal and "plain" elsewhere.
+    """
+    known = formats or OUTPUT_FORMATS
+    json_option = click.option(
+        "--json",
+        "json",
+        is_flag=True,
+        is_eager=True,
+        expose_value=False,
+        callback=_note_json,
+        help="Short for --format json.",
+    )
+    format_option = click.option(
+        "--format",
+        "format",
+        type=click.Choice(known),
+        callback=_choose_format,
+        help="How to print; by default table on a terminal, plain elsewhere.",
+    )
+
+    def add(function: F) -> F:
+        return format_option(json_option(function))
+
+    return add
+
+
+def checkpoint_paths(ctx: click.Context) -> list[str]:
+    """Return the addresses of checkpoints on the command line, as far as it has been parsed."""
+    paths: list[str] = []
+    for param in ctx.command.params:
+        if isinstance(param.type, CheckpointPath) and param.name is not None:
+            value = ctx.params.get(param.name)
+            paths += [value] if isinstance(value, str) else value or []
+    return paths
+
+
+def _add_verbosity(ctx: click.Context, param: click.Parameter, value: int) -> None:
+    ctx.ensure_object(Settings).verbosity += value
+
+
+def _set_color(ctx: click.Context, param: click.Parameter, value: ColorChoice | None) -> None:
+    if value is not None:
+        ctx.ensure_object(Settings).color = value
+
+
+def _note_json(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    if value and param.name is not None:
+        ctx.meta[_JSON] = ctx.get_parameter_source(param.name)
+
+
+def _choose_format(ctx: click.Context, param: click.Parameter, value: str | None) -> str:
+    typed = ParameterSource.COMMANDLINE
+    format_typed = param.name is not None and ctx.get_parameter_source(param.name) is typed
+    json_source = ctx.meta.get(_JSON)
+    if json_source is typed and format_typed and value != "json":
+        raise click.UsageError(f"--json and --format {value} contradict each other", ctx)
+    if json_source is typed or (json_source is not None and not format_typed):
+        return "json"
+    if value is not None:
+        return value
+    return "table" if ctx.ensure_object(Settings).terminal().interactive else "plain"

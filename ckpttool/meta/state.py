@@ -1,0 +1,223 @@
+"""The text file that names the latest checkpoint of a folder.
+
+It is the text form of TensorFlow's CheckpointState, usually called `checkpoint`:
+
+    model_checkpoint_path: "ckpt-3"
+    all_model_checkpoint_paths: "ckpt-2"
+    all_model_checkpoint_paths: "ckpt-3"
+    all_model_checkpoint_timestamps: 1795181199.8361657
+    all_model_checkpoint_timestamps: 1795181199.8458865
+    last_preserved_timestamp: 1795181198.828453
+
+Paths that are not absolute are relative to the folder of the file.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from ckpttool.errors import CorruptError, DestinationError
+from ckpttool.storage.source import RandomAccessFile
+
+STATE_NAME = "checkpoint"
+MAX_SIZE = 16 << 20  # a line takes a hundred bytes
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+# A line as TensorFlow writes it, if there is nothing to escape in it. A file of only such lines can
+# be read without protobuf, which takes longer to load than most commands take altogether.
+_PLAIN_LINE = re.compile(
+    r'((?:all_)?model_checkpoint_paths?): "([^"\\\x00-\x1f\x7f]*)"\n'
+    r"|(all_model_checkpoint_timestamps|last_preserved_timestamp): "
+    r"((?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:e[+-][0-9]+)?)\n"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointState:
+    """What a state file says; the names are those of its fields.
+
+    Attributes:
+        model_checkpoint_path: the latest checkpoint's prefix.
+        all_model_checkpoint_paths: prefixes of those the writer still manages, oldest first.
+        all_model_checkpoint_timestamps: when these were saved, in seconds since 1970; may be empty.
+        last_preserved_timestamp: when the last one to be kept for good was saved; 0 if not stated.
+    """
+
+    model_checkpoint_path: str = ""
+    all_model_checkpoint_paths: tuple[str, ...] = ()
+    all_model_checkpoint_timestamps: tuple[float, ...] = ()
+    last_preserved_timestamp: float = 0.0
+
+    def joined_to(self, folder: str) -> CheckpointState:
+        """Return the state with relative paths joined to the folder of the file, as literal text.
+
+        This is what TensorFlow's `get_checkpoint_state` gives; absolute paths stay.
+        """
+        return replace(
+            self,
+            model_checkpoint_path=self.model_checkpoint_path
+            and os.path.join(folder, self.model_checkpoint_path),
+            all_model_checkpoint_paths=tuple(
+                os.path.join(folder, path) for path in self.all_model_checkpoint_paths
+            ),
+        )
+
+
+def read_state(path: str) -> CheckpointState:
+    """Read a state file; its paths stay as they are in it.
+
+    Args:
+        path: the file, or the folder whose file `checkpoint` is meant.
+
+    Raises:
+        MissingFileError: there is none.
+        CorruptError: it is not the text of a CheckpointState.
+    """
+    if os.path.isdir(path):
+        path = os.path.join(path, STATE_NAME)
+    with RandomAccessFile(path) as file:
+        _check_size(file.size, path)
+        return parse_state(file.read_at(0, file.size), path=path)
+
+
+def parse_state(text: bytes, *, path: str | None = None) -> CheckpointState:
+    """Parse the text of a CheckpointState.
+
+    Line ends may be those of Windows, escapes and layout any that protobuf text allows. Stricter
+    than TensorFlow, a second value for a field that has one is an error.
+
+    Args:
+        text: all of the file.
+        path: the file, for errors.
+
+    Raises:
+        CorruptError: it is too large, not UTF-8, begins with a byte order mark, or is no such text.
+    """
+    _check_size(len(text), path)
+    if text.startswith(_BYTE_ORDER_MARK):
+        raise CorruptError(
+            "the state file begins with a byte order mark, which TensorFlow does not read;"
+            " save it as UTF-8 without one",
+            path=path,
+            offset=0,
+        )
+    try:
+        decoded = text.decode()
+    except UnicodeDecodeError as error:
+        raise CorruptError("the state file is not UTF-8", path=path, offset=error.start) from error
+    state = _parse_plain(decoded)
+    if state is not None:
+        return state
+    from ckpttool import pb
+    from ckpttool.pb.convert import from_text
+
+    message = from_text(pb.CheckpointState, decoded, path=path)
+    return CheckpointState(
+        message.model_checkpoint_path,
+        tuple(message.all_model_checkpoint_paths),
+        tuple(message.all_model_checkpoint_timestamps),
+        message.last_preserved_timestamp,
+    )
+
+
+def format_state(state: CheckpointState) -> str:
+    """Return the text that TensorFlow writes for a state.
+
+    Raises:
+        DestinationError: a path is not UTF-8, which the file cannot hold.
+    """
+    from ckpttool import pb
+    from ckpttool.pb.convert import to_text
+
+    for path in (state.model_checkpoint_path, *state.all_model_checkpoint_paths):
+        try:
+            path.encode()
+        except UnicodeEncodeError as error:
+            raise DestinationError(
+                "a state file cannot name it: the path is not UTF-8", path=path
+            ) from error
+    return to_text(
+        pb.CheckpointState(
+            model_checkpoint_path=state.model_checkpoint_path,
+            all_model_checkpoint_paths=state.all_model_checkpoint_paths,
+            all_model_checkpoint_timestamps=state.all_model_checkpoint_timestamps,
+            last_preserved_timestamp=state.last_preserved_timestamp,
+        )
+    )
+
+
+def generate_state(
+    save_dir: str,
+    path: str,
+    all_paths: Sequence[str] = (),
+    *,
+    timestamps: Sequence[float] = (),
+    last_preserved: float = 0.0,
+    save_relative_paths: bool = False,
+) -> CheckpointState:
+    """Return the state to write into a folder, with paths as TensorFlow would write them.
+
+    Args:
+        save_dir: the folder. If it is absolute, paths that are not are relative to it and stay. If
+            it is not, such paths are relative to the current folder, as it is, and change.
+        path: prefix of the latest checkpoint.
+        all_paths: prefixes of all, oldest first; `path` is added if it is not the last of them.
+        timestamps: when they were saved, if that is to be written.
+        last_preserved: when the last one to be kept for good was saved.
+        save_relative_paths: make absolute paths relative to `save_dir` as well.
+
+    Raises:
+        ValueError: there are timestamps, but not as many as paths.
+    """
+    if save_relative_paths:
+        path = _relative(path, save_dir)
+        all_paths = [_relative(one, save_dir) for one in all_paths]
+    paths = [*all_paths]
+    if not paths or paths[-1] != path:
+        paths.append(path)
+    if timestamps and len(timestamps) != len(paths):
+        raise ValueError(f"{len(timestamps)} timestamps for {len(paths)} checkpoints")
+    if not save_relative_paths and not os.path.isabs(save_dir):
+        path, *paths = (
+            one if os.path.isabs(one) else os.path.relpath(one, save_dir) for one in (path, *paths)
+        )
+    return CheckpointState(path, tuple(paths), tuple(timestamps), last_preserved)
+
+
+def _relative(path: str, save_dir: str) -> str:
+    # A relative path is relative to the folder already if that is absolute, else to where we are.
+    if not os.path.isabs(path) and os.path.isabs(save_dir):
+        return path
+    return os.path.relpath(path, save_dir)
+
+
+def _check_size(size: int, path: str | None) -> None:
+    if size > MAX_SIZE:
+        raise CorruptError(f"{size} bytes are too many for a state file", path=path)
+
+
+def _parse_plain(text: str) -> CheckpointState | None:
+    """Parse a text of plain lines alone; None for any other."""
+    latest: str | None = None
+    preserved: float | None = None
+    paths, timestamps = [], []
+    pos = 0
+    while pos < len(text):
+        match = _PLAIN_LINE.match(text, pos)
+        if match is None:
+            return None
+        pos = match.end()
+        name, value = match[1] or match[3], match[2] if match[1] else match[4]
+        if name == "all_model_checkpoint_paths":
+            paths.append(value)
+        elif name == "all_model_checkpoint_timestamps":
+            timestamps.append(float(value))
+        elif name == "model_checkpoint_path" and latest is None:
+            latest = value
+        elif name == "last_preserved_timestamp" and preserved is None:
+            preserved = float(value)
+        else:
+            return None
+    return CheckpointState(latest or "", tuple(paths), tuple(timestamps), preserved or 0.0)

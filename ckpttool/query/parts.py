@@ -1,0 +1,170 @@
+"""A tensor, or the part of one that an index selects, read in bounded memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import product
+
+import numpy as np
+
+from ckpttool.checkpoint.open import Checkpoint
+from ckpttool.errors import CkptError, UnsupportedError
+from ckpttool.tensor.region import Index
+from ckpttool.tensor.shape import element_count
+from ckpttool.tensor.slices import Bounds, check_coverage
+from ckpttool.tensor.values import Array, decode_array
+
+# What is smaller is read at once.
+_SMALL = 1 << 25
+_BLOCK = 1 << 23
+
+
+class Part:
+    """A tensor of a checkpoint or, with an index, a part of it; nothing is read yet.
+
+    Args:
+        ckpt: the checkpoint.
+        key: the tensor's key, as `Checkpoint.resolve` gives it.
+        index: a number or a slice for each dimension, as `tensor.region.fit_index` gives; None
+            for the whole tensor.
+
+    Attributes:
+        dtype: of the tensor.
+        shape: of the part.
+        verified: whether what is read is checked against its crc32c. That covers all bytes of a
+            tensor, so it cannot be checked for a part of fixed-size elements.
+
+    Raises:
+        UnsupportedError: NumPy has no arrays of so many dimensions.
+    """
+
+    def __init__(self, ckpt: Checkpoint, key: str, index: Index | None = None) -> None:
+        self.ckpt = ckpt
+        self.key = key
+        self.index = index
+        self.entry = ckpt.entries[key]
+        self.dtype = self.entry.dtype
+        self.shape = self.entry.shape
+        if index is not None:
+            steps = (
+                range(*part.indices(dim))
+                for part, dim in zip(index, self.entry.shape, strict=True)
+                if isinstance(part, slice)
+            )
+            self.shape = tuple(map(len, steps))
+        self.verified = index is None or self.dtype.size is None
+        _check_rank(ckpt, key, len(self.entry.shape))
+
+    @property
+    def elements(self) -> int:
+        """How many elements the part has."""
+        return element_count(self.shape)
+
+    @property
+    def small(self) -> bool:
+        """Whether `blocks` reads it at once; that of a dtype of no fixed size always is."""
+        return self.dtype.size is None or self.elements * self.dtype.size <= _SMALL
+
+    def read(self) -> Array:
+        """Return all elements; writing to the array changes no file.
+
+        Raises:
+            CorruptError: the stored bytes are damaged.
+            UnsupportedError: the dtype is not known.
+        """
+        if self.index is None:
+            return self.ckpt.bundle.read(self.key)
+        value = self.ckpt.read_region(self.key, self.index)
+        if isinstance(value, np.ndarray):
+            return value
+        # All dimensions were numbers, so this is the element itself.
+        array = np.empty((), self.dtype.as_numpy_dtype)
+        array[()] = value
+        return array
+
+    def box(self, bounds: Bounds) -> Array:
+        """Return the elements in a box, given as (start, stop) for each dimension of the part.
+
+        Their crc32c is not checked.
+        """
+        return Part(self.ckpt, self.key, self._narrow(bounds)).read()
+
+    def blocks(self, *, ordered: bool = True) -> Iterator[Array]:
+        """Yield all elements as one-dimensional arrays, each valid until the next is asked for.
+
+        Unless the part is `small`, memory stays bounded. A checksum that does not match is found
+        when all elements have been yielded.
+
+        Args:
+            ordered: whether they have to come in C order.
+
+        Raises:
+            CorruptError: the stored bytes are damaged.
+            UnsupportedError: the dtype is not known.
+        """
+        if self.small:
+            yield self.read().reshape(-1)
+        elif self.index is None and not (self.entry.slices and ordered):
+            yield from self._chunks()
+        else:
+            if self.index is None:
+                for _ in self._chunks():
+                    pass  # slices cross blocks: their checksums are compared beforehand
+            for bounds in _boxes(self.shape, _BLOCK // (self.dtype.size or 1)):
+                yield self.box(bounds).reshape(-1)
+
+    def _chunks(self) -> Iterator[Array]:
+        """Yield the elements in stored order, that of the slices for a partitioned tensor."""
+        if self.entry.slices:
+            try:
+                check_coverage(self.entry.shape, self.entry.slices)
+            except CkptError as error:
+                error.locate(path=self.ckpt.bundle.index.path, key=self.key)
+                raise
+        big_endian = self.ckpt.bundle.header.big_endian
+        for chunk in self.ckpt.bundle.chunks(self.key):
+            count = len(chunk) // (self.dtype.size or 1)
+            yield decode_array(self.dtype, (count,), chunk, big_endian=big_endian)
+
+    def _narrow(self, bounds: Bounds) -> Index:
+        """Return the index into the tensor that selects a box of the part."""
+        index = self.index or (slice(None),) * len(self.entry.shape)
+        out: list[int | slice] = []
+        box = iter(bounds)
+        for part, dim in zip(index, self.entry.shape, strict=True):
+            if isinstance(part, int):
+                out.append(part)
+                continue
+            low, high = next(box)
+            steps = range(*part.indices(dim))[low:high]
+            # A stop of -1 would count from the end.
+            stop = None if steps.stop < 0 else steps.stop
+            out.append(slice(steps.start, stop, steps.step) if steps else slice(0, 0))
+        return tuple(out)
+
+
+def _boxes(shape: Sequence[int], limit: int) -> Iterator[Bounds]:
+    """Cut a shape into boxes of at most `limit` elements that follow each other in C order."""
+    axis, inner = len(shape), 1
+    while axis and inner * shape[axis - 1] <= limit:
+        axis -= 1
+        inner *= shape[axis]
+    whole = tuple((0, dim) for dim in shape[axis:])
+    if not axis:
+        yield whole
+        return
+    length = shape[axis - 1]
+    step = max(1, limit // inner)
+    for outer in product(*map(range, shape[: axis - 1])):
+        for start in range(0, length, step):
+            lead = tuple((at, at + 1) for at in outer)
+            yield (*lead, (start, min(start + step, length)), *whole)
+
+
+def _check_rank(ckpt: Checkpoint, key: str, rank: int) -> None:
+    try:
+        np.empty((0,) * rank, np.uint8)
+    except ValueError as error:
+        raise UnsupportedError(
+            f"NumPy has no arrays of {rank} dimensions", path=ckpt.prefix, key=key
+        ) from error

@@ -1,0 +1,193 @@
+"""Elements of tensors as text that says exactly what is stored, lined up as NumPy does it.
+
+    float16, float32, float64   the shortest decimal that reads back as the same element
+    smaller floats              the value itself: the shortest decimal that float64 reads as it
+    whole numbers, bools        as they are; quantised numbers as the integers that are stored
+    complex                     both parts as floats
+    strings                     in quotes; b'...' with escapes for bytes that are not UTF-8
+
+Floats of one tensor are all written with or without an exponent: with one if any is as large as
+1e8, smaller than 1e-4, or more than a thousand times as large as another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from math import inf
+
+import numpy as np
+
+from ckpttool.printable import printable
+from ckpttool.tensor.dtypes import STRING, DType
+from ckpttool.tensor.values import Array
+
+_LARGE, _SMALL, _SPREAD = 1e8, 1e-4, 1e3
+# How much of a string is shown: of one by itself, and of one among others.
+_LONGEST_ALONE, _LONGEST = 2000, 120
+
+Blocks = Callable[[], Iterable[Array]]
+
+
+class Formatter:
+    """Writes the elements of one tensor.
+
+    Args:
+        dtype: what they are; a dtype with a size, or string.
+        blocks: gives the elements that will be written, as often as it is called.
+        precision: digits behind the point at most; as many as it takes by default.
+        full: whether to write strings out, however long they are.
+    """
+
+    def __init__(
+        self, dtype: DType, blocks: Blocks, *, precision: int | None = None, full: bool = False
+    ) -> None:
+        self._write: Callable[[Array], Iterator[str]]
+        self._width = 0
+        numpy_dtype = dtype.as_numpy_dtype
+        if dtype == STRING:
+            count = sum(block.size for block in blocks())
+            limit = None if full else _LONGEST_ALONE if count == 1 else _LONGEST
+            self._write = lambda block: (_quote(item, limit) for item in block.tolist())
+        elif numpy_dtype.kind == "c":
+            real = _Floats(lambda: (block.real for block in blocks()), precision)
+            imaginary = _Floats(
+                lambda: (block.imag for block in blocks()), precision, signed=True
+            )
+            self._write = lambda block: _join_parts(
+                real.texts(block.real), imaginary.texts(block.imag)
+            )
+        elif numpy_dtype.kind == "f" or (numpy_dtype.kind == "V" and "float" in dtype.name):
+            self._write = _Floats(blocks, precision).texts
+        else:
+            self._write = _whole_numbers
+            self._width = max(
+                (len(text) for block in blocks() for text in _whole_numbers(block)), default=0
+            )
+
+    def texts(self, block: Array) -> Iterator[str]:
+        """Yield the texts of the elements of an array in C order."""
+        width = self._width
+        for text in self._write(block.reshape(-1)):
+            yield text.rjust(width)
+
+
+class _Floats:
+    """Writes floats, all with or without an exponent and with their points in one column."""
+
+    def __init__(self, blocks: Blocks, precision: int | None, *, signed: bool = False) -> None:
+        self._precision = precision
+        self._signed = signed
+        self._range = _Range()
+        for block in blocks():
+            self._range.add(_exact(block))
+        # Widths: up to the point, behind it, of the exponent, and of a word such as "nan".
+        self._head = self._digits = self._exponent = self._word = 0
+        for block in blocks():
+            self._measure(block)
+        self.width = max(self._head + self._digits + self._exponent, self._word)
+
+    def texts(self, block: Array) -> Iterator[str]:
+        """Yield the texts of the elements of an array."""
+        for text in self._plain(block):
+            head, digits, exponent = _split(text)
+            if exponent:
+                digits = digits.ljust(self._digits, "0")
+                number = exponent[2:].rjust(self._exponent - 2, "0")
+                yield f"{head}{digits}{exponent[:2]}{number}".rjust(self.width)
+            elif head:
+                yield f"{head}{digits.ljust(self._digits)}".rjust(self.width)
+            else:
+                yield text.rjust(self.width)
+
+    def _measure(self, block: Array) -> None:
+        for text in self._plain(block):
+            head, digits, exponent = _split(text)
+            if head:
+                self._head = max(self._head, len(head))
+                self._digits = max(self._digits, len(digits))
+                self._exponent = max(self._exponent, len(exponent))
+            else:
+                self._word = max(self._word, len(text))
+
+    def _plain(self, block: Array) -> Iterator[str]:
+        write = np.format_float_positional
+        if self._range.wants_exponent:
+            write = np.format_float_scientific
+        for item in _exact(block):
+            yield write(item, precision=self._precision, unique=True, trim=".", sign=self._signed)
+
+
+class _Range:
+    """The least and greatest magnitude of numbers other than zero."""
+
+    def __init__(self) -> None:
+        self._least, self._greatest = inf, 0.0
+
+    def add(self, block: Array) -> None:
+        magnitudes = np.abs(block[np.isfinite(block) & (block != 0)])
+        if len(magnitudes):
+            self._least = min(self._least, float(magnitudes.min()))
+            self._greatest = max(self._greatest, float(magnitudes.max()))
+
+    @property
+    def wants_exponent(self) -> bool:
+        least, greatest = self._least, self._greatest
+        if not greatest:
+            return False
+        return greatest >= _LARGE or least < _SMALL or greatest / least > _SPREAD
+
+
+def _split(text: str) -> tuple[str, str, str]:
+    """Return a number up to its point, the digits behind it, its exponent; nothing for a word."""
+    head, point, rest = text.partition(".")
+    if not point:
+        return "", "", ""
+    digits, mark, exponent = rest.partition("e")
+    return head + point, digits, mark + exponent
+
+
+def nested(array: Array) -> object:
+    """Return an array as nested lists of numbers, bools and bytes, exactly.
+
+    A complex number is `{"re": ..., "im": ...}`.
+    """
+    if array.dtype.names is not None:
+        array = array[array.dtype.names[0]]
+    if array.dtype.kind == "c":
+        flat = [{"re": item.real, "im": item.imag} for item in array.reshape(-1).tolist()]
+        pairs = np.empty(len(flat), object)
+        pairs[:] = flat
+        return pairs.reshape(array.shape).tolist()
+    return array.tolist()
+
+
+def _exact(block: Array) -> Array:
+    """Return floats as a type that NumPy writes; float64 holds each of the smaller ones."""
+    return block if block.dtype.kind == "f" else block.astype(np.float64)
+
+
+def _whole_numbers(block: Array) -> Iterator[str]:
+    return map(str, nested(block))  # type: ignore[call-overload, no-any-return]
+
+
+def _join_parts(real: Iterator[str], imaginary: Iterator[str]) -> Iterator[str]:
+    for first, second in zip(real, imaginary, strict=True):
+        # The padding of the imaginary part goes behind the j.
+        part = second.strip()
+        yield f"{first}{part}j{' ' * (len(second) - len(part))}"
+
+
+def _quote(item: bytes, limit: int | None) -> str:
+    """Return bytes as text in quotes, cut at `limit` characters."""
+    try:
+        text = item.decode("utf-8")
+    except UnicodeDecodeError:
+        if limit is None or len(item) <= limit:
+            return repr(item)
+        return f"{item[:limit]!r}… ({len(item):,} bytes)"
+    mark = '"' if "'" in text and '"' not in text else "'"
+    cut = limit is not None and len(text) > limit
+    shown = printable(text[:limit] if cut else text).replace(mark, f"\\{mark}")
+    return f"{mark}{shown}{mark}… ({len(item):,} bytes)" if cut else f"{mark}{shown}{mark}"
+
+

@@ -1,0 +1,83 @@
+"""Damage to good files."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+
+from tests.support import encoder
+
+_FOOTER = 48
+_TRAILER = 5
+
+
+@dataclass(frozen=True)
+class Span:
+    """A stored block without its trailer: first byte and the byte after the last."""
+
+    start: int
+    stop: int
+
+
+def flip(data: bytes, at: int, bits: int) -> bytes:
+    """Turn some bits of one byte; `bits` must not be 0."""
+    return data[:at] + bytes((data[at] ^ bits,)) + data[at + 1 :]
+
+
+def bits_for(at: int) -> int:
+    """Return which bits to turn at a position: one, all or some of them, by turns."""
+    return (1 << (at % 8), 0xFF, 0x80, 0x01)[at % 4]
+
+
+def spans(table: bytes) -> list[Span]:
+    """Return all blocks of a good table: data blocks, metaindex, index."""
+    handles = table[-_FOOTER:-8]
+    found = []
+    at = 0
+    numbers = []
+    for _ in range(4):
+        number, at = _varint(handles, at)
+        numbers.append(number)
+    for offset, size in ((numbers[0], numbers[1]), (numbers[2], numbers[3])):
+        found.append(Span(offset, offset + size))
+    index = table[found[-1].start : found[-1].stop]
+    (count,) = struct.unpack("<I", index[-4:])
+    at, end = 0, len(index) - 4 * (count + 1)
+    while at < end:
+        _, at = _varint(index, at)
+        fresh, at = _varint(index, at)
+        size, at = _varint(index, at)
+        offset, value_at = _varint(index, at + fresh)
+        length, _ = _varint(index, value_at)
+        at += fresh + size
+        found.append(Span(offset, offset + length))
+    return sorted(found, key=lambda span: span.start)
+
+
+def reseal(table: bytes, span: Span) -> bytes:
+    """Make the checksum of one block right again."""
+    stop = span.stop + 1
+    crc = struct.pack("<I", encoder.masked_crc(table[span.start : stop]))
+    return table[:stop] + crc + table[stop + 4 :]
+
+
+def sealed_flips(table: bytes) -> list[tuple[int, bytes]]:
+    """Return (position, file) with one byte of a block or of the footer turned, checksums right."""
+    out = []
+    for span in spans(table):
+        for at in range(span.start, span.stop + 1):
+            out.append((at, reseal(flip(table, at, bits_for(at)), span)))
+    for at in range(len(table) - _FOOTER, len(table)):
+        out.append((at, flip(table, at, bits_for(at))))
+    return out
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        byte = data[at]
+        at += 1
+        value += (byte % 128) << shift
+        shift += 7
+        if byte < 128:
+            return value, at

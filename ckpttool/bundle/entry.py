@@ -179,7 +179,7 @@ class EntryDecoder:
     def __init__(self, num_shards: int) -> None:
         self._num_shards = num_shards
         # Most tensors of a checkpoint share a handful of dtypes and shapes.
-        self._heads: dict[bytes, tuple[DType, Shape]] = {}
+        self._heads: dict[bytes, tuple[DType, Shape, int | None]] = {}
 
     def decode(self, data: bytes) -> BundleEntry:
         """Decode an entry and check it against itself.
@@ -188,7 +188,10 @@ class EntryDecoder:
             CorruptError: it is malformed, or its numbers contradict one another.
             UnsupportedError: its shape has no known rank.
         """
-        entry = self._decode_usual(data) or _decode_any(data)
+        entry = self._decode_usual(data)
+        if entry is not None:
+            return entry
+        entry = _decode_any(data)
         dtype, shape, shard_id, offset, size, _, slices, _ = entry
         if not 0 <= shard_id < self._num_shards:
             raise CorruptError(
@@ -208,10 +211,13 @@ class EntryDecoder:
         head = self._usual_head(data)
         if head is None or data[head[1] : head[1] + 1] not in _LATER_TAGS:
             return self.decode(data)[:2]
-        return head[0]
+        return head[0][:2]
 
-    def _usual_head(self, data: bytes) -> tuple[tuple[DType, Shape], int] | None:
-        """Return dtype and shape, and where they end, of an entry that starts with just them."""
+    def _usual_head(self, data: bytes) -> tuple[tuple[DType, Shape, int | None], int] | None:
+        """Return what an entry that starts with dtype and shape says by them, and where they end.
+
+        Beside the two it is the size that such a tensor has; None where it may have any.
+        """
         if len(data) < 4 or data[0] != 0x08 or data[1] > 127 or data[2] != 0x12 or data[3] > 127:
             return None
         end = 4 + data[3]
@@ -220,16 +226,17 @@ class EntryDecoder:
         if known is None:
             if len(head) < end:
                 return None
-            known = (dtype_of_number(data[1]), decode_shape(head[4:]))
-            self._heads[head] = known
+            dtype, shape = dtype_of_number(data[1]), decode_shape(head[4:])
+            size = None if dtype.size is None else dtype.size * element_count(shape)
+            known = self._heads[head] = (dtype, shape, size)
         return known, end
 
     def _decode_usual(self, data: bytes) -> BundleEntry | None:
-        """Decode an entry of a whole tensor laid out as every writer does; None for another."""
+        """Decode a sound entry of fixed-size elements laid out as all writers do, else None."""
         head = self._usual_head(data)
         if head is None:
             return None
-        (dtype, shape), pos = head
+        (dtype, shape, fixed_size), pos = head
         shard_id = offset = size = 0
         # Five bytes of crc end the entry; what stands before them are at most three varints.
         end = len(data) - 5
@@ -244,8 +251,8 @@ class EntryDecoder:
                 size, pos = decode_varint(data, pos + 1, end)
         except CorruptError:
             return None  # these five bytes are no crc
-        if pos != end or max(shard_id, offset, size) >> 63:
-            return None
+        if pos != end or size != fixed_size or shard_id >= self._num_shards or offset >> 63:
+            return None  # strings, and whatever the general way may find wrong
         crc = int.from_bytes(data[end + 1 :], "little")
         return BundleEntry(dtype, shape, shard_id, offset, size, crc)
 

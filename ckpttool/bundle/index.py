@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import ItemsView, Iterator, Mapping, ValuesView
+from typing import cast
 
 from ckpttool.bundle.entry import BundleEntry, BundleHeader, EntryDecoder, decode_header
 from ckpttool.bundle.naming import index_path
@@ -31,6 +32,7 @@ class EntryMap(Mapping[str, BundleEntry]):
         self._records = records
         self._decoder = decoder
         self._path = path
+        self._complete = False
 
     def __getitem__(self, key: str) -> BundleEntry:
         record = self._records[key]
@@ -52,6 +54,26 @@ class EntryMap(Mapping[str, BundleEntry]):
 
     def __contains__(self, key: object) -> bool:
         return key in self._records
+
+    def items(self) -> ItemsView[str, BundleEntry]:
+        """Return keys and entries; all are decoded now, which is quicker than one by one."""
+        return self._decoded().items()
+
+    def values(self) -> ValuesView[BundleEntry]:
+        """Return the entries; all are decoded now, which is quicker than one by one."""
+        return self._decoded().values()
+
+    def _decoded(self) -> dict[str, BundleEntry]:
+        if not self._complete:
+            records, decode = self._records, self._decoder.decode
+            for key, record in records.items():
+                if isinstance(record, bytes):
+                    try:
+                        records[key] = decode(record)
+                    except CkptError:
+                        self[key]  # raises the same error with its place
+            self._complete = True
+        return cast("dict[str, BundleEntry]", self._records)
 
     def dtype_and_shape(self, key: str) -> tuple[DType, Shape]:
         """Return dtype and shape alone, which costs less than the whole entry."""

@@ -84,9 +84,12 @@ class BundleReader:
 
     def shard_files(self) -> list[ShardFile]:
         """Return the shards in which tensors lie, without opening them."""
-        used = {entry.shard_id for entry in self.entries.values() if not entry.slices}
-        for key in self.entries:
-            used.update(entry.shard_id for _, entry in self.index.slice_entries(key))
+        used: set[int] = set()
+        for key, entry in self.entries.items():
+            if entry.slices:
+                used.update(part.shard_id for _, part in self.index.slice_entries(key))
+            else:
+                used.add(entry.shard_id)
         out = []
         for shard_id in sorted(used):
             path = shard_path(self.prefix, shard_id, self.header.num_shards)
@@ -225,7 +228,7 @@ class BundleReader:
         except CkptError as error:
             error.locate(path=self.index.path, key=key)
             raise
-        out = np.empty([stop - start for start, stop in box], entry.dtype.as_numpy_dtype)
+        out = np.empty([stop - start for start, stop in box], entry.dtype.numpy_dtype)
         for part, part_entry in stored:
             bounds = part.bounds(entry.shape)
             common = [(max(a, c), min(b, d)) for (a, b), (c, d) in zip(bounds, box, strict=True)]

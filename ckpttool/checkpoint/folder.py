@@ -19,12 +19,13 @@ from typing import Literal
 
 from ckpttool.bundle.naming import INDEX_SUFFIX, index_path, shard_path, split_shard_path
 from ckpttool.errors import CkptError, FileAccessError
+from ckpttool.meta.state import STATE_NAME as STATE_NAME
+from ckpttool.meta.state import read_state
 from ckpttool.storage.source import RandomAccessFile, file_error
 from ckpttool.table.format import FOOTER_SIZE, MAGIC
 
 Generation = Literal["V1", "V2"]
 META_SUFFIX = ".meta"
-STATE_NAME = "checkpoint"
 MAX_SHARDS = 99999
 _V1_SHARD = re.compile(r"-([0-9]{5})-of-([0-9]{5})\Z")
 _V1_PATTERN = re.compile(r"-\?{5}-of-([0-9]{5}|\?{5})\Z")
@@ -88,7 +89,8 @@ class CheckpointFiles:
             num_shards = self.shard_counts[0]
         present = frozenset(self.shards)
         name_of = shard_path if self.generation == "V2" else v1_shard_path
-        wanted = (name_of(self.prefix, number, num_shards) for number in range(num_shards or 0))
+        count = num_shards or 0
+        wanted = (name_of(self.prefix, number, count) for number in range(count))
         return tuple(path for path in wanted if path not in present)
 
 
@@ -173,8 +175,8 @@ def list_checkpoints(folder: str) -> list[CheckpointFiles]:
         MissingFileError, FileAccessError: the folder cannot be listed.
     """
     entries = _entries(folder)
-    listed = _listed(folder)
-    found = _gather(folder, entries, latest=listed[-1] if listed else None)
+    latest, listed = _listed(folder)
+    found = _gather(folder, entries, latest=latest)
     order = {name: number for number, name in enumerate(listed)}
     found.sort(key=lambda files: (order.get(files.name, -1), _natural(files.name)), reverse=True)
     return found
@@ -190,18 +192,30 @@ def _entries(folder: str) -> dict[str, os.DirEntry[str]]:
         raise FileAccessError(str(error), path=folder) from error
 
 
-def _listed(folder: str) -> list[str]:
-    """Return the names in this folder that its state file lists, the latest last."""
-    from ckpttool.meta.state import read_state
-
+def _listed(folder: str) -> tuple[str | None, list[str]]:
+    """Return what the state file says of this folder: the latest checkpoint, and all in order."""
     path = os.path.join(folder, STATE_NAME)
-    if not is_regular(path):
-        return []
-    with suppress(CkptError):  # the order of a list is not worth failing for
-        state = read_state(path)
-        paths = [*state.all_model_checkpoint_paths, state.model_checkpoint_path]
-        return [_v1_stem(os.path.basename(each)) for each in paths]
-    return []
+    if is_regular(path):
+        with suppress(CkptError):  # the order of a list is not worth failing for
+            state = read_state(path)
+            latest = _name_here(folder, state.model_checkpoint_path)
+            named = [_name_here(folder, each) for each in state.all_model_checkpoint_paths]
+            return latest, [name for name in (*named, latest) if name is not None]
+    return None, []
+
+
+def _name_here(folder: str, named: str) -> str | None:
+    """Return the name in `folder` of a checkpoint in its state file; None if it lies elsewhere.
+
+    A path that is absolute and leads nowhere is one of before the folder was moved.
+    """
+    target = os.path.join(folder, named)
+    here = os.path.realpath(os.path.dirname(target)) == os.path.realpath(folder)
+    if here or (os.path.isabs(named) and find_checkpoint(named) is None):
+        name = os.path.basename(named)
+        match = _V1_PATTERN.search(name)
+        return name[: match.start()] if match else name
+    return None
 
 
 def _gather(
@@ -284,11 +298,6 @@ def _find_v1_shards(prefix: str, count: int | None) -> FoundFiles | None:
             files = tuple(v1_shard_path(prefix, number, of) for number in range(of))
             return FoundFiles(prefix, "V1", files)
     return None
-
-
-def _v1_stem(name: str) -> str:
-    match = _V1_PATTERN.search(name)
-    return name[: match.start()] if match else name
 
 
 def _natural(name: str) -> list[tuple[int, int, str]]:

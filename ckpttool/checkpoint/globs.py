@@ -22,6 +22,7 @@ from ckpttool.printable import unprintable
 GLOB_MARKS = frozenset("*?[]{}")
 MAX_ALTERNATIVES = 1000
 _MAX_DEPTH = 32
+_MAX_SHOWN = 200
 _SPELLING = re.compile(r"\\(?:x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8}|[\\tnr])")
 
 # A parsed glob is a list of regular expressions that each match one character, and of these two.
@@ -32,6 +33,11 @@ _GLOBSTAR = "**"
 def is_glob(text: str) -> bool:
     """Tell whether `text` holds a character that has a meaning in globs."""
     return not GLOB_MARKS.isdisjoint(text)
+
+
+def shortened(text: str) -> str:
+    """Return a pattern as a message can show it."""
+    return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}…"
 
 
 def compile_glob(text: str) -> re.Pattern[str]:
@@ -46,7 +52,7 @@ def compile_glob(text: str) -> re.Pattern[str]:
     try:
         return re.compile("|".join(dict.fromkeys(alternatives)), re.DOTALL)
     except (re.error, OverflowError, RecursionError, MemoryError) as error:
-        raise SelectionError(f"glob '{text[:80]}': too large") from error
+        raise SelectionError(f"glob '{shortened(text)}': too large") from error
 
 
 class _Parser:
@@ -61,7 +67,7 @@ class _Parser:
 
     def _error(self, problem: str) -> SelectionError:
         return SelectionError(
-            f"glob '{self.text}': {problem}; '={self.text}' selects a tensor of exactly this name"
+            f"glob '{shortened(self.text)}': {problem}; '=' before it makes it an exact name"
         )
 
     def _sequence(self, depth: int) -> list[list[str]]:

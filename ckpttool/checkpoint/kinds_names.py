@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Set
 from typing import TYPE_CHECKING, Literal
 
 from ckpttool.checkpoint.kinds_rules import (
@@ -57,14 +57,9 @@ _EVIDENCE = LEGACY_HYPER_PARAMETERS | {
     *("amsgrad", "beta", "epsilon", "lr", "m_schedule", "momentum_cache", "learning_rate_power"),
     *("l1_regularization_strength", "l2_regularization_strength", "total", "count"),
 }
-# Collections that settle what the variables in them are; the last to list one wins. Others do not:
-# "moving_average_variables", say, are those that are averaged, not the averages.
-_COLLECTIONS: tuple[tuple[str, Kind], ...] = (
-    ("metric_variables", "other"),
-    ("model_variables", "weight"),
-    ("trainable_variables", "weight"),
-    ("global_step", "step"),
-)
+# Collections of variables that are neither slots nor averages. "moving_average_variables" is none
+# of them: it lists what is averaged, which may be anything.
+_MODEL_COLLECTIONS = ("trainable_variables", "model_variables")
 
 
 def kinds_from_names(entries: Mapping[str, Described]) -> dict[str, Kind]:
@@ -79,21 +74,24 @@ def kinds_from_names(entries: Mapping[str, Described]) -> dict[str, Kind]:
 def kinds_from_metagraph(entries: Mapping[str, Described], metagraph: MetaGraph) -> dict[str, Kind]:
     """Return the kind of each tensor of a name-based checkpoint that has a MetaGraph.
 
-    What the collections say of a variable comes before the rules for names: one that is trained
-    is a weight, whatever it is called, and nothing else has slots.
+    A variable that is trained is no slot, whatever it is called, and nothing else has slots.
 
     Args:
         entries: name, dtype and shape of all tensors.
         metagraph: the MetaGraph of the same checkpoint.
     """
     names = {
-        collection: [variable.full_name for variable in variables]
+        collection: frozenset(variable.full_name for variable in variables)
         for collection, variables in metagraph.variables.items()
     }
-    trained = names.get("trainable_variables")
-    kinds = _NamedKinds(entries, trained).kinds
-    for collection, kind in _COLLECTIONS:
-        kinds.update((name, kind) for name in names.get(collection, ()) if name in kinds)
+    kinds = _NamedKinds(entries, names.get(_MODEL_COLLECTIONS[0])).kinds
+    none: frozenset[str] = frozenset()
+    for collection in _MODEL_COLLECTIONS:
+        for name in names.get(collection, none):
+            if kinds.get(name) in ("slot", "ema"):
+                kinds[name] = "weight"
+    kinds.update(dict.fromkeys(names.get("metric_variables", none) & kinds.keys(), "other"))
+    kinds.update(dict.fromkeys(names.get("global_step", none) & kinds.keys(), "step"))
     return kinds
 
 
@@ -108,10 +106,10 @@ class _NamedKinds:
         trained: the variables that can have slots; by default all.
     """
 
-    def __init__(self, entries: Mapping[str, Described], trained: Iterable[str] | None) -> None:
+    def __init__(self, entries: Mapping[str, Described], trained: Set[str] | None) -> None:
         self.kinds: dict[str, Kind] = dict.fromkeys(entries, "weight")
         self._entries = dict(entries)
-        self._bases = self._entries.keys() if trained is None else frozenset(trained)
+        self._bases: Set[str] = self._entries.keys() if trained is None else trained
         self._optimizers: dict[str, bool] = {}
         # By scope, the tensors in it whose names tell what the scope is.
         evidence: dict[str, dict[str, Described]] = {}
@@ -154,7 +152,7 @@ class _NamedKinds:
         return kind
 
     def _special(self, name: str, what: _Leaf, bare: str, entry: Described) -> Kind:
-        scope, _, leaf = name.rpartition("/")
+        scope = name.rpartition("/")[0]
         if what == "ema":
             return "ema"
         if what == "table":
@@ -190,9 +188,9 @@ class _NamedKinds:
             return what in ("optimizer", "factor") or self._has_base(scope, entry)
         outer, _, inner = scope.partition("/")
         while inner:
-            if what == "optimizer" or self._is_optimizer(outer.rpartition("/")[2]):
-                if self._has_base(inner, entry):
-                    return True
+            scoped = what == "optimizer" or self._is_optimizer(outer.rpartition("/")[2])
+            if scoped and self._has_base(inner, entry):
+                return True
             step, _, inner = inner.partition("/")
             outer = f"{outer}/{step}"
         return False

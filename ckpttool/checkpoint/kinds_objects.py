@@ -7,7 +7,7 @@ and may say more about a tensor that its key leaves a mere weight or slot.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from ckpttool.checkpoint.kinds_names import kinds_from_names
 from ckpttool.checkpoint.kinds_rules import (
@@ -23,13 +23,15 @@ from ckpttool.checkpoint.kinds_rules import (
     is_scalar,
     variable_kind,
 )
-from ckpttool.meta.object_graph import ObjectGraph
 from ckpttool.meta.object_keys import (
     ATTRIBUTES,
     OPTIMIZER_SLOT,
     VARIABLE_VALUE,
     escape,
 )
+
+if TYPE_CHECKING:
+    from ckpttool.meta.object_graph import ObjectGraph
 
 _VALUE = ATTRIBUTES + VARIABLE_VALUE
 _PATH_END = -len(_VALUE)

@@ -25,10 +25,12 @@ class Described(Protocol):
     """A tensor as far as its kind depends on it; an entry of a bundle is one."""
 
     @property
-    def dtype(self) -> DType: ...
+    def dtype(self) -> DType:
+        """What the elements are."""
 
     @property
-    def shape(self) -> Shape: ...
+    def shape(self) -> Shape:
+        """Of the whole tensor."""
 
 
 INTEGERS = frozenset(f"{sign}int{bits}" for sign in ("", "u") for bits in (2, 4, 8, 16, 32, 64))

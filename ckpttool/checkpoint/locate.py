@@ -32,6 +32,7 @@ from ckpttool.checkpoint.folder import (
 )
 from ckpttool.checkpoint.nearest import nearest, quoted
 from ckpttool.errors import CkptError, FileAccessError, MissingFileError, NotFoundError
+from ckpttool.meta.state import read_state
 from ckpttool.storage.source import RandomAccessFile
 
 AddressKind = Literal["prefix", "member", "state", "saved_model", "session_bundle"]
@@ -216,8 +217,6 @@ def _session_bundle(typed: str, folder: str) -> Location:
 
 
 def _by_state(typed: str, state_path: str) -> Location:
-    from ckpttool.meta.state import read_state
-
     named = read_state(state_path).model_checkpoint_path
     folder = os.path.dirname(state_path)
     if not named:

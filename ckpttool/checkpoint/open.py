@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ckpttool.bundle.entry import BundleEntry
 from ckpttool.bundle.reader import BundleReader
-from ckpttool.checkpoint.locate import Location, locate
+from ckpttool.checkpoint.locate import SAVED_MODEL_NAMES, Location, locate
 from ckpttool.checkpoint.nearest import nearest_names, quoted
 from ckpttool.errors import CkptError, MissingKeyError, UnsupportedError
 from ckpttool.meta.object_keys import GRAPH_KEY, key_of_path, object_path
@@ -82,7 +82,7 @@ class Checkpoint(Mapping[str, "Array"]):
         """The index entry of every tensor by key."""
         return self.bundle.entries
 
-    @property
+    @cached_property
     def style(self) -> str:
         """`"object"` where an object graph ties the keys to objects, else `"name"`."""
         return "object" if GRAPH_KEY in self.entries else "name"
@@ -119,12 +119,20 @@ class Checkpoint(Mapping[str, "Array"]):
 
     @cached_property
     def metagraphs(self) -> tuple[MetaGraph, ...]:
-        """The MetaGraphs beside the tensors: of the `.meta` file or the SavedModel."""
-        if self.location.meta_path is None:
+        """The MetaGraphs beside the tensors: of the `.meta` file or the SavedModel.
+
+        Raises:
+            CkptError: the file cannot be read.
+        """
+        paths = [self.location.meta_path] if self.location.meta_path else []
+        if self.location.saved_model is not None:
+            beside = (os.path.join(self.location.saved_model, name) for name in SAVED_MODEL_NAMES)
+            paths += filter(os.path.exists, beside)
+        if not paths:
             return ()
         from ckpttool.meta.metagraph import read_metagraphs
 
-        return read_metagraphs(self.location.meta_path)
+        return read_metagraphs(paths[0])
 
     @property
     def metagraph(self) -> MetaGraph | None:
@@ -133,12 +141,24 @@ class Checkpoint(Mapping[str, "Array"]):
 
     @cached_property
     def kinds(self) -> Mapping[str, str]:
-        """What each tensor is, told from the index alone: kind by key."""
+        """What each tensor is, told without opening a data shard: kind by key."""
         from ckpttool.checkpoint.kinds import kinds_from_keys, kinds_from_names
 
         if self.style == "object":
             return kinds_from_keys(self.entries)
         return kinds_from_names(self.entries)
+
+    @cached_property
+    def graph_kinds(self) -> Mapping[str, str]:
+        """What each tensor is, told from the object graph where there is one: kind by key.
+
+        Raises:
+            CkptError: the object graph is missing or damaged.
+        """
+        from ckpttool.checkpoint.kinds import kinds_from_graph
+
+        graph = self.object_graph
+        return self.kinds if graph is None else kinds_from_graph(self.entries, graph)
 
     def object_path(self, key: str) -> str | None:
         """Return the object path for a key; None in a name-based checkpoint."""

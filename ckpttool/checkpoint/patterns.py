@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
-from ckpttool.checkpoint.globs import compile_glob, is_glob
+from ckpttool.checkpoint.globs import compile_glob, is_glob, shortened
 from ckpttool.errors import SelectionError
 from ckpttool.storage.source import file_error
 
@@ -121,4 +121,4 @@ def _compile_regex(text: str) -> re.Pattern[str]:
             warnings.simplefilter("ignore")  # `re` warns of spellings whose meaning may change
             return re.compile(text[3:])
     except (re.error, OverflowError, RecursionError) as error:
-        raise SelectionError(f"'{text}' is not a regular expression: {error}") from error
+        raise SelectionError(f"'{shortened(text)}' is not a regular expression: {error}") from error

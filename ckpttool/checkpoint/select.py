@@ -8,23 +8,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol, TypeVar
 
+from ckpttool.checkpoint.globs import shortened
+from ckpttool.checkpoint.kinds_rules import KINDS
 from ckpttool.checkpoint.nearest import nearest, nearest_names, quoted
 from ckpttool.checkpoint.patterns import Pattern, expand_files
 from ckpttool.errors import SelectionError
 from ckpttool.printable import unprintable
-
-# The words of --kind and of the kind column.
-KIND_NAMES = (
-    "weight",
-    "slot",
-    "optimizer",
-    "step",
-    "ema",
-    "iterator",
-    "table",
-    "graph",
-    "other",
-)
 
 
 class Named(Protocol):
@@ -40,7 +29,7 @@ class Named(Protocol):
 
     @property
     def kind(self) -> str:
-        """What the tensor is, one of `KIND_NAMES`."""
+        """What the tensor is, one of `KINDS`."""
 
 
 N = TypeVar("N", bound=Named)
@@ -69,7 +58,7 @@ class Selector:
 
     Args:
         rules: the rules in order.
-        kinds: words of `KIND_NAMES`; where there are any, only tensors of these kinds are left
+        kinds: words of `KINDS`; where there are any, only tensors of these kinds are left
             in the end. A kind that no tensor is of is no error.
 
     Raises:
@@ -79,8 +68,8 @@ class Selector:
 
     def __init__(self, rules: Iterable[Rule] = (), *, kinds: Iterable[str] = ()) -> None:
         self.kinds = frozenset(kinds)
-        for kind in sorted(self.kinds.difference(KIND_NAMES)):
-            meant = nearest(kind, KIND_NAMES, limit=1) or KIND_NAMES
+        for kind in sorted(self.kinds.difference(KINDS)):
+            meant = nearest(kind, KINDS, limit=1) or KINDS
             raise SelectionError(f"no kind is called '{kind}'; nearest: {quoted(meant)}")
         self._steps: list[tuple[Pattern, bool]] = []
         self._from_all = True
@@ -150,7 +139,7 @@ class _NameIndex:
 
     def complaint(self, pattern: Pattern) -> str:
         """Say that a pattern selects nothing, and what may have been meant."""
-        start = f"pattern '{pattern.text}' selects nothing"
+        start = f"pattern '{shortened(pattern.text)}' selects nothing"
         short = {**self._keys.numbered(), **self._paths.numbered()}
         if not short:
             return f"{start}: there are no tensors"
@@ -158,7 +147,7 @@ class _NameIndex:
         if pattern.form == "glob":
             deeper = pattern.body.rstrip("/") + "/**"
             if self.find(Pattern.parse(deeper)):
-                return f"{start}; '{deeper}' selects what is below"
+                return f"{start}; '{shortened(deeper)}' selects what is below"
         if pattern.form in ("glob", "regex"):
             word = word.translate(_WITHOUT_MARKS)
         spelled_out = "/.ATTRIBUTES/" in word  # a key is meant, not an object path

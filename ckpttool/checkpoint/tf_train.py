@@ -52,13 +52,17 @@ class CheckpointReader:
     def get_tensor(self, tensor_str: str) -> Any:
         """Return the value of a tensor, its crc32c checked.
 
-        A scalar comes as a NumPy scalar, or as bytes where the dtype is string.
+        A scalar comes as a NumPy scalar, or as bytes where the dtype is string; quantised dtypes
+        come as plain integers.
 
         Raises:
             MissingKeyError: there is no such key.
             CorruptError: the stored bytes are damaged.
         """
-        return self._checkpoint.bundle.read(tensor_str)[()]
+        value = self._checkpoint.bundle.read(tensor_str)
+        if value.dtype.names:
+            value = value.view(value.dtype[0])
+        return value[()]
 
     def debug_string(self) -> bytes:
         """Return a line for each tensor: key, dtype and shape."""
@@ -149,7 +153,10 @@ def latest_checkpoint(
     if state is None:
         return None
     prefix = state.model_checkpoint_path
-    return prefix if find_checkpoint(prefix) is not None else None
+    try:
+        return prefix if find_checkpoint(prefix) is not None else None
+    except CkptError:
+        return None
 
 
 def checkpoints_iterator(

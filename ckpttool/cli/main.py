@@ -5,6 +5,7 @@ A command is only imported when it is used: the table has what `ckpt --help` say
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -125,6 +126,9 @@ def main(args: Sequence[str] | None = None) -> int:
     Args:
         args: the words after the name of the program; those of the process by default.
     """
+    # A listing makes objects by the hundred thousand and drops none of them: looking for garbage
+    # among them as often as by default takes a third of the time.
+    gc.set_threshold(200_000, 50, 100)
     words = list(sys.argv[1:] if args is None else args)
     settings = Settings()
     instruction = os.environ.get(COMPLETE_VARIABLE) if args is None else None

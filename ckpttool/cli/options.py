@@ -12,7 +12,8 @@ import click
 from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
-from ckpttool.checkpoint.select import KIND_NAMES, Rule, Selector
+from ckpttool.checkpoint.kinds_rules import KINDS
+from ckpttool.checkpoint.select import Rule, Selector
 from ckpttool.cli.failures import complain
 from ckpttool.printable import printable
 from ckpttool.render.console import COLOR_CHOICES, ColorChoice, Terminal, describe
@@ -105,7 +106,7 @@ class KindList(TextType):
         before, comma, last = incomplete.rpartition(",")
         return [
             CompletionItem(f"{before}{comma}{kind}")
-            for kind in KIND_NAMES
+            for kind in KINDS
             if kind.startswith(last) and kind not in before.split(",")
         ]
 
@@ -228,7 +229,7 @@ def selection_options(function: F) -> F:
             metavar="KIND[,KIND...]",
             multiple=True,
             type=KindList(),
-            help=f"Only tensors of this kind: {', '.join(KIND_NAMES)}.",
+            help=f"Only tensors of this kind: {', '.join(KINDS)}.",
         ),
     )
     decorated: Any = with_selector

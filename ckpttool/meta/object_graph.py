@@ -131,12 +131,17 @@ class ObjectGraph:
         paths[0] = ""
         budget = self._name_below(paths, [0], _MEAN_PATH * (len(self.nodes) + 1000))
         slots = []
-        for link in self.slots:
-            variable, optimizer = paths[link.variable_id], paths[link.optimizer_id]
-            if paths[link.slot_id] is None and variable is not None and optimizer is not None:
-                paths[link.slot_id] = path = slot_path(variable, optimizer, link.slot_name)
-                budget = _spend(budget, path)
-                slots.append(link.slot_id)
+        for node in self.nodes:
+            optimizer = paths[node.id]
+            if optimizer is None:
+                continue
+            for slot in node.slots:
+                base = paths[slot.variable_id]
+                if paths[slot.slot_id] is None and base is not None:
+                    path = slot_path(base, optimizer, slot.slot_name)
+                    paths[slot.slot_id] = path
+                    budget -= len(path)
+                    slots.append(slot.slot_id)
         self._name_below(paths, slots, budget)
         return tuple(paths)
 
@@ -149,8 +154,10 @@ class ObjectGraph:
                 child = edge.node_id
                 if paths[child] is None:
                     paths[child] = path = prefix + escape(edge.name)
-                    budget = _spend(budget, path)
+                    budget -= len(path)
                     queue.append(child)
+            if budget < 0:
+                raise CorruptError("the paths of the object graph are too long for real objects")
         return budget
 
     @cached_property
@@ -315,10 +322,3 @@ def _passes(way: _Way | None, node_id: int) -> bool:
             return True
         way = way[2]
     return False
-
-
-def _spend(budget: int, path: str) -> int:
-    left = budget - len(path)
-    if left < 0:
-        raise CorruptError("the paths of the object graph are too long for a program's objects")
-    return left

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from ckpttool.pb import TrackableObjectGraph
 
+_LONGEST_NAME = 200  # in a message for people
 _SINGULAR = ("registered_saver", "has_checkpoint_values")
 
 
@@ -114,7 +115,7 @@ def decode_nodes(data: bytes, *, path: str | None = None) -> tuple[tuple[Node, .
     bare.DiscardUnknownFields()
     with _collection_paused():
         nodes = _decode_nodes(message)
-        if bare.ByteSize() == message.ByteSize():
+        if bare.ByteSize() == len(data):  # nothing was unknown
             return nodes, b""
         pairs = zip(nodes, message.nodes, strict=True)
         return tuple(starmap(_with_unknown, pairs)), _unknown(message)
@@ -175,10 +176,14 @@ def _decode_children(
     children = tuple([Edge(one.local_name, one.node_id) for one in node.children])
     for edge in children:
         if not 0 <= edge.node_id < total:
-            raise _out_of_range(node_id, f"child '{edge.name}'", edge.node_id, total)
+            raise _out_of_range(
+                node_id, f"child '{edge.name[:_LONGEST_NAME]}'", edge.node_id, total
+            )
     if len(children) > 1 and len({edge.name for edge in children}) < len(children):
         name, _ = Counter(edge.name for edge in children).most_common(1)[0]
-        raise CorruptError(f"object graph: node {node_id} has two children named '{name}'")
+        raise CorruptError(
+            f"object graph: node {node_id} has two children named '{name[:_LONGEST_NAME]}'"
+        )
     return children
 
 
@@ -192,7 +197,7 @@ def _decode_slots(
     for slot in slots:
         for end in (slot.variable_id, slot.slot_id):
             if not 0 <= end < total:
-                raise _out_of_range(node_id, f"slot '{slot.slot_name}'", end, total)
+                raise _out_of_range(node_id, f"slot '{slot.slot_name[:_LONGEST_NAME]}'", end, total)
     return slots
 
 

@@ -23,6 +23,7 @@ _MAX_BYTES = (1 << 31) - 1  # protobuf's own limit for a message
 _CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f]")
 _SAFE_TYPE_URL = re.compile(r"[a-z]\w*(?:\.[a-z]\w*)*/[a-z][\w.]*", re.ASCII | re.IGNORECASE)
 _WHERE = re.compile(r"(\d+):(\d+) : ")
+_NOT_UTF8 = "a message has strings that are not UTF-8"
 _NO_INDEX = object()
 _LONGEST_QUOTE = 300
 
@@ -70,12 +71,12 @@ def to_text(message: Message) -> str:
 
     One field a line; doubles in the shortest form that reads back the same; in strings `\"`, `\'`,
     `\\`, `\n`, `\r`, `\t`, other control characters in octal and everything else raw; in bytes
-    everything outside of printable ASCII in octal. An Any is spelled out when that loses nothing.
-    Unknown fields are left out: `unknown_fields` finds them.
+    everything outside of printable ASCII in octal. An Any is spelled out when that loses nothing
+    but the order of map entries. Unknown fields are left out: `unknown_fields` finds them.
 
     Raises:
-        CorruptError: map keys in GraphDebugInfo are not UTF-8, or messages are nested too deep, which
-            no parsed message is.
+        CorruptError: strings in GraphDebugInfo are not UTF-8, or messages are nested too deep,
+            which no parsed message is.
     """
     from google.protobuf import text_format
 
@@ -83,20 +84,23 @@ def to_text(message: Message) -> str:
 
     try:
         text = text_format.MessageToString(
-            message, as_utf8=True, descriptor_pool=POOL, message_formatter=_format_any
+            message, as_utf8=True, descriptor_pool=POOL, message_formatter=_special_text
         )
     except RecursionError as error:
         raise CorruptError("a message is nested too deep to print it") from error
     except (UnicodeDecodeError, TypeError) as error:  # see _is_broken; bytes and text do not sort
-        raise CorruptError("a message has map keys that are not UTF-8") from error
+        raise CorruptError(_NOT_UTF8) from error
     # Runtimes before 5.26 leave control characters raw. A line feed is never one of a string.
     return _CONTROL.sub(lambda match: octal(match.group()), text)
 
 
-def _format_any(message: Message, indent: int, as_one_line: bool) -> str | None:
+def _special_text(message: Message, indent: int, as_one_line: bool) -> str | None:
     """Return the text of an Any that must not be spelled out, None for every other message."""
     del as_one_line
-    if message.DESCRIPTOR.full_name != "google.protobuf.Any" or _can_spell_out(message, indent):
+    name = message.DESCRIPTOR.full_name
+    if name.startswith("tensorflow.GraphDebugInfo"):
+        _require_utf8(message)
+    if name != "google.protobuf.Any" or _can_spell_out(message, indent):
         return None
     from google.protobuf import text_format
     from google.protobuf.descriptor_pool import DescriptorPool
@@ -105,6 +109,14 @@ def _format_any(message: Message, indent: int, as_one_line: bool) -> str | None:
         message, as_utf8=True, indent=indent, descriptor_pool=DescriptorPool()
     )
     return text.strip(" \n")
+
+
+def _require_utf8(message: Message) -> None:
+    for field, value in message.ListFields():
+        if field.type == field.TYPE_STRING:
+            strings = [value] if isinstance(value, str | bytes) else value
+            if any(_is_broken(text) for text in strings):
+                raise CorruptError(_NOT_UTF8)
 
 
 def _can_spell_out(message: Message, indent: int) -> bool:
@@ -204,10 +216,10 @@ def _map_items(entries: Mapping[Any, object]) -> Iterator[tuple[object, object]]
         yield key, entries[key]
 
 
-def _is_broken(key: object) -> bool:
-    # In a proto2 file (GraphDebugInfo) compiled runtimes let keys pass that are not UTF-8. They
-    # turn up as bytes, and no value can be had for them.
-    return isinstance(key, bytes)
+def _is_broken(text: object) -> bool:
+    # In a proto2 file (GraphDebugInfo) compiled runtimes let strings pass that are not UTF-8. They
+    # turn up as bytes; those of them that are map keys are of no use for getting at the value.
+    return isinstance(text, bytes)
 
 
 def _path(step: _Step) -> str:

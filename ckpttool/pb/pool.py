@@ -11,8 +11,8 @@ Importing this module loads protobuf and fills the pool.
 
 from __future__ import annotations
 
+import os
 import threading
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from google.protobuf import descriptor_pool, message_factory
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from google.protobuf.descriptor import Descriptor
     from google.protobuf.message import Message
 
-_DESCRIPTORS = Path(__file__).with_name("descriptors.binpb")
+# Not by pathlib, whose import takes as long as the rest of this module.
+DESCRIPTORS = os.path.join(os.path.dirname(__file__), "descriptors.binpb")
 _LOCK = threading.Lock()
 _classes: dict[str, type[Message]] = {}
 
@@ -32,7 +33,9 @@ def _filled_pool() -> descriptor_pool.DescriptorPool:
     # A FileDescriptorSet is nothing but its files, each after those that it imports. Parsing it as
     # a message would load the descriptor messages, for another two milliseconds.
     pool = descriptor_pool.DescriptorPool()
-    for _number, _wire_type, file, _field in decode_fields(_DESCRIPTORS.read_bytes()):
+    with open(DESCRIPTORS, "rb") as stream:
+        data = stream.read()
+    for _number, _wire_type, file, _field in decode_fields(data):
         assert isinstance(file, bytes)
         pool.AddSerializedFile(file)
     return pool

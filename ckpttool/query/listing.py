@@ -10,7 +10,9 @@ from ckpttool.bundle.entry import BundleEntry
 from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.checkpoint.select import Selector
 from ckpttool.coding.checksum import unmask
+from ckpttool.meta.object_keys import object_path
 from ckpttool.query.source import Source
+from ckpttool.tensor.shape import Shape, element_count
 
 SORT_ORDERS = ("key", "bytes", "shard")
 
@@ -124,48 +126,39 @@ def list_tensors(
 def tensor_rows(ckpt: Checkpoint) -> list[TensorRow]:
     """Return the row of every tensor, by key bytes."""
     kinds = ckpt.kinds
-    short = ckpt.object_path
+    entries = ckpt.entries.items()
+    paths = map(object_path if ckpt.style == "object" else _no_path, ckpt.entries)
+    # Tensors by the hundred thousand share a few shapes.
+    counts: dict[Shape, int] = {}
     rows = []
-    for key, entry in ckpt.entries.items():
-        if entry.slices:
-            rows.append(_partitioned_row(ckpt, key, entry))
-            continue
-        dtype, shape, shard_id, offset, size, crc, _, _ = entry
-        rows.append(
-            TensorRow(
-                key,
-                short(key),
-                dtype.name,
-                shape,
-                kinds[key],
-                entry.elements,
-                size,
-                shard_id,
-                offset,
-                unmask(crc),
-            )
-        )
+    for (key, entry), path in zip(entries, paths, strict=True):
+        dtype, shape, shard_id, offset, size, crc, slices, _ = entry
+        count = counts.get(shape)
+        if count is None:
+            count = counts[shape] = element_count(shape)
+        kind = kinds[key]
+        if slices:
+            rows.append(_partitioned_row(ckpt, key, path, kind, entry))
+        else:
+            place = (shard_id, offset, unmask(crc))
+            rows.append(TensorRow(key, path, dtype.name, shape, kind, count, size, *place))
     return rows
 
 
-def _partitioned_row(ckpt: Checkpoint, key: str, entry: BundleEntry) -> TensorRow:
+def _no_path(key: str) -> None:
+    """Stand for `object_path` where keys are names."""
+
+
+def _partitioned_row(
+    ckpt: Checkpoint, key: str, path: str | None, kind: str, entry: BundleEntry
+) -> TensorRow:
     slices = tuple(
         SliceRow(str(part), stored.shard_id, stored.offset, stored.size, unmask(stored.crc32c))
         for part, stored in ckpt.bundle.index.slice_entries(key)
     )
-    return TensorRow(
-        key,
-        ckpt.object_path(key),
-        entry.dtype.name,
-        entry.shape,
-        ckpt.kinds[key],
-        entry.elements,
-        sum(part.bytes for part in slices),
-        None,
-        None,
-        None,
-        slices,
-    )
+    size = sum(part.bytes for part in slices)
+    dtype, shape = entry.dtype.name, entry.shape
+    return TensorRow(key, path, dtype, shape, kind, entry.elements, size, None, None, None, slices)
 
 
 def _place(row: TensorRow) -> tuple[int, int]:

@@ -14,6 +14,20 @@ from ckpttool.tensor.shape import element_count
 from ckpttool.tensor.slices import Bounds, check_coverage
 from ckpttool.tensor.values import Array, decode_array
 
+# Dtypes that NumPy has from ml_dtypes. Their `kind` says nothing: float8_e5m2 has that of a float.
+SMALL_FLOATS = frozenset(
+    {
+        "bfloat16",
+        "float8_e5m2",
+        "float8_e4m3fn",
+        "float8_e4m3fnuz",
+        "float8_e4m3b11fnuz",
+        "float8_e5m2fnuz",
+        "float4_e2m1fn",
+    }
+)
+SMALL_INTEGERS = frozenset({"int4", "uint4", "int2", "uint2"})
+ML_DTYPES = SMALL_FLOATS | SMALL_INTEGERS
 # What is smaller is read at once.
 _SMALL = 1 << 25
 _BLOCK = 1 << 23
@@ -78,7 +92,7 @@ class Part:
         if isinstance(value, np.ndarray):
             return value
         # All dimensions were numbers, so this is the element itself.
-        array = np.empty((), self.dtype.as_numpy_dtype)
+        array = np.empty((), self.dtype.numpy_dtype)
         array[()] = value
         return array
 

@@ -1,8 +1,8 @@
 """What is meant by the names and patterns that somebody asks to see.
 
-    net/l1/kernel          a key or an object path
-    net/l1/kernel[0:4,:]   part of it, by a NumPy index
-    net/*/kernel           a pattern, as `checkpoint.patterns` has them
+net/l1/kernel          a key or an object path
+net/l1/kernel[0:4,:]   part of it, by a NumPy index
+net/*/kernel           a pattern, as `checkpoint.patterns` has them
 """
 
 from __future__ import annotations

@@ -18,9 +18,11 @@ from math import inf
 import numpy as np
 
 from ckpttool.printable import printable
+from ckpttool.query.parts import SMALL_FLOATS
 from ckpttool.tensor.dtypes import STRING, DType
 from ckpttool.tensor.values import Array
 
+_OWN = ("float16", "float32", "float64")
 _LARGE, _SMALL, _SPREAD = 1e8, 1e-4, 1e3
 # How much of a string is shown: of one by itself, and of one among others.
 _LONGEST_ALONE, _LONGEST = 2000, 120
@@ -43,25 +45,27 @@ class Formatter:
     ) -> None:
         self._write: Callable[[Array], Iterator[str]]
         self._width = 0
-        numpy_dtype = dtype.as_numpy_dtype
+
+        def flat() -> Iterator[Array]:
+            return (block.reshape(-1) for block in blocks())
+
+        numpy_dtype = dtype.numpy_dtype
         if dtype == STRING:
-            count = sum(block.size for block in blocks())
+            count = sum(block.size for block in flat())
             limit = None if full else _LONGEST_ALONE if count == 1 else _LONGEST
             self._write = lambda block: (_quote(item, limit) for item in block.tolist())
         elif numpy_dtype.kind == "c":
-            real = _Floats(lambda: (block.real for block in blocks()), precision)
-            imaginary = _Floats(
-                lambda: (block.imag for block in blocks()), precision, signed=True
-            )
+            real = _Floats(lambda: (block.real for block in flat()), precision)
+            imaginary = _Floats(lambda: (block.imag for block in flat()), precision, signed=True)
             self._write = lambda block: _join_parts(
                 real.texts(block.real), imaginary.texts(block.imag)
             )
-        elif numpy_dtype.kind == "f" or (numpy_dtype.kind == "V" and "float" in dtype.name):
-            self._write = _Floats(blocks, precision).texts
+        elif numpy_dtype.kind == "f" or dtype.name in SMALL_FLOATS:
+            self._write = _Floats(flat, precision).texts
         else:
             self._write = _whole_numbers
             self._width = max(
-                (len(text) for block in blocks() for text in _whole_numbers(block)), default=0
+                (len(text) for block in flat() for text in _whole_numbers(block)), default=0
             )
 
     def texts(self, block: Array) -> Iterator[str]:
@@ -80,32 +84,27 @@ class _Floats:
         self._range = _Range()
         for block in blocks():
             self._range.add(_exact(block))
-        # Widths: up to the point, behind it, of the exponent, and of a word such as "nan".
-        self._head = self._digits = self._exponent = self._word = 0
+        # Widths: up to the point, behind it, and of a word such as "nan".
+        self._head = self._tail = self._word = 0
         for block in blocks():
             self._measure(block)
-        self.width = max(self._head + self._digits + self._exponent, self._word)
+        self.width = max(self._head + self._tail, self._word)
 
     def texts(self, block: Array) -> Iterator[str]:
         """Yield the texts of the elements of an array."""
         for text in self._plain(block):
-            head, digits, exponent = _split(text)
-            if exponent:
-                digits = digits.ljust(self._digits, "0")
-                number = exponent[2:].rjust(self._exponent - 2, "0")
-                yield f"{head}{digits}{exponent[:2]}{number}".rjust(self.width)
-            elif head:
-                yield f"{head}{digits.ljust(self._digits)}".rjust(self.width)
+            head = _split(text)[0]
+            if head:
+                yield f"{' ' * (self._head - len(head))}{text}".ljust(self.width)
             else:
                 yield text.rjust(self.width)
 
     def _measure(self, block: Array) -> None:
         for text in self._plain(block):
-            head, digits, exponent = _split(text)
+            head, tail = _split(text)
             if head:
                 self._head = max(self._head, len(head))
-                self._digits = max(self._digits, len(digits))
-                self._exponent = max(self._exponent, len(exponent))
+                self._tail = max(self._tail, len(tail))
             else:
                 self._word = max(self._word, len(text))
 
@@ -114,7 +113,9 @@ class _Floats:
         if self._range.wants_exponent:
             write = np.format_float_scientific
         for item in _exact(block):
-            yield write(item, precision=self._precision, unique=True, trim=".", sign=self._signed)
+            text = write(item, precision=self._precision, unique=True, trim=".", sign=self._signed)
+            # NumPy gives no sign to nan.
+            yield f"+{text}" if self._signed and text[0] not in "+-" else text
 
 
 class _Range:
@@ -137,13 +138,22 @@ class _Range:
         return greatest >= _LARGE or least < _SMALL or greatest / least > _SPREAD
 
 
-def _split(text: str) -> tuple[str, str, str]:
-    """Return a number up to its point, the digits behind it, its exponent; nothing for a word."""
-    head, point, rest = text.partition(".")
-    if not point:
-        return "", "", ""
-    digits, mark, exponent = rest.partition("e")
-    return head + point, digits, mark + exponent
+def _split(text: str) -> tuple[str, str]:
+    """Return a number up to its point and what is behind that; nothing for a word such as nan."""
+    head, point, tail = text.partition(".")
+    return (head + point, tail) if point else ("", "")
+
+
+def number_text(value: int | float, dtype: str) -> str:
+    """Return a number out of a tensor, such as its least element, as the tensor's text has it.
+
+    Args:
+        value: the number.
+        dtype: name of the tensor's dtype.
+    """
+    if isinstance(value, int) or dtype not in ("float16", "float32"):
+        return repr(value)
+    return str(np.dtype(dtype).type(value))
 
 
 def nested(array: Array) -> object:
@@ -163,18 +173,11 @@ def nested(array: Array) -> object:
 
 def _exact(block: Array) -> Array:
     """Return floats as a type that NumPy writes; float64 holds each of the smaller ones."""
-    return block if block.dtype.kind == "f" else block.astype(np.float64)
+    return block if block.dtype.name in _OWN else block.astype(np.float64)
 
 
 def _whole_numbers(block: Array) -> Iterator[str]:
     return map(str, nested(block))  # type: ignore[call-overload, no-any-return]
-
-
-def _join_parts(real: Iterator[str], imaginary: Iterator[str]) -> Iterator[str]:
-    for first, second in zip(real, imaginary, strict=True):
-        # The padding of the imaginary part goes behind the j.
-        part = second.strip()
-        yield f"{first}{part}j{' ' * (len(second) - len(part))}"
 
 
 def _quote(item: bytes, limit: int | None) -> str:
@@ -189,5 +192,3 @@ def _quote(item: bytes, limit: int | None) -> str:
     cut = limit is not None and len(text) > limit
     shown = printable(text[:limit] if cut else text).replace(mark, f"\\{mark}")
     return f"{mark}{shown}{mark}… ({len(item):,} bytes)" if cut else f"{mark}{shown}{mark}"
-
-

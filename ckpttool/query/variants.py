@@ -79,7 +79,7 @@ class VariantDetail:
 
     Attributes:
         type_name: the name under which TensorFlow knows its type.
-        facts: what its metadata say, in words and values.
+        facts: what its metadata say: names and values.
         tensors: what it holds.
         metadata: the bytes that say the rest, where they are not understood.
     """
@@ -171,7 +171,7 @@ def _compressed(metadata: bytes, tensors: tuple[InnerTensor, ...]) -> VariantDet
         return None
     parts = message.component_metadata
     facts = (
-        ("compressed bytes", len(message.data)),
+        ("compressed_bytes", len(message.data)),
         ("bytes", sum(sum(part.uncompressed_bytes) for part in parts)),
         ("version", message.version),
     )
@@ -220,7 +220,7 @@ def _values(message: TensorProto, dtype: DType, shape: PartialShape) -> Array | 
     if message.tensor_content and dtype.size is not None:
         if len(message.tensor_content) != count * dtype.size:
             return None
-        return np.frombuffer(message.tensor_content, dtype.as_numpy_dtype).reshape(full)
+        return np.frombuffer(message.tensor_content, dtype.numpy_dtype).reshape(full)
     field = _FIELDS.get(dtype.name)
     if field is None:
         return None
@@ -233,7 +233,7 @@ def _values(message: TensorProto, dtype: DType, shape: PartialShape) -> Array | 
         return object_array(stored, full)
     try:
         if field == "half_val":
-            return np.array(stored, np.uint16).view(dtype.as_numpy_dtype).reshape(full)
-        return np.array(stored, dtype.as_numpy_dtype).reshape(full)
+            return np.array(stored, np.uint16).view(dtype.numpy_dtype).reshape(full)
+        return np.array(stored, dtype.numpy_dtype).reshape(full)
     except (OverflowError, ValueError):
         return None

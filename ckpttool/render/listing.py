@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TextIO
+from dataclasses import asdict
+from typing import TextIO, cast
 
 from ckpttool.query.folder import CheckpointRow
-from ckpttool.query.grouping import FoldedRow, ScopeRow
+from ckpttool.query.grouping import FoldedRow, ScopeRow, short_name
 from ckpttool.query.listing import Listing, SliceRow, TensorRow, Totals
 from ckpttool.query.tree import TreeNode
 from ckpttool.render import humanize
 from ckpttool.render.console import Terminal
-from ckpttool.render.jsonout import write_json
+from ckpttool.render.jsonout import write_json, write_jsonl
 from ckpttool.render.source import source_document
 from ckpttool.render.tabular import Column, RowFormat, write_rows
+from ckpttool.render.tree import write_tree
 
 SCHEMA = "ckpt.ls/1"
 
@@ -55,29 +57,69 @@ _CHECKPOINT = (
 )
 
 
-def write_tensors(
+def write_listing(
+    listing: Listing,
+    format: str,
+    stream: TextIO,
+    terminal: Terminal,
+    *,
+    checkpoints: Sequence[CheckpointRow] | None = None,
+    scopes: Sequence[ScopeRow] | None = None,
+    folded: Sequence[FoldedRow] | None = None,
+    tree: Sequence[TreeNode] | None = None,
+    long: bool = False,
+    object_paths: bool = False,
+) -> None:
+    """Write a listing of tensors, or one of the views of it.
+
+    Args:
+        listing: the tensors.
+        format: "json" or one of the row formats.
+        stream: where to.
+        terminal: what `stream` is.
+        checkpoints: those of the folder; they head a table and are a member of JSON.
+        scopes: the view of sums by scope.
+        folded: the view of tensors folded by the numbers in their names.
+        tree: the view as a tree; it has no row formats but "table" and "plain".
+        long: add shard, offset, crc32c and slices.
+        object_paths: name tensors by object path where they have one.
+    """
+    if format == "json":
+        view = _view_members(listing, scopes, folded, tree)
+        _write_document(stream, listing, checkpoints, view)
+        return
+    rows = cast(RowFormat, format)
+    if checkpoints and format == "table":
+        write_checkpoints(checkpoints, "table", stream, terminal)
+        stream.write("\n")
+    if tree is not None:
+        write_tree(tree, listing.source.prefix, stream, terminal)
+    elif scopes is not None:
+        write_rows(scopes, _SCOPE, rows, stream, terminal=terminal)
+    elif folded is not None:
+        write_rows(folded, _FOLDED, rows, stream, terminal=terminal)
+    else:
+        _write_tensors(listing, rows, stream, terminal, long=long, object_paths=object_paths)
+    if format == "table":
+        _write_totals(listing.totals, len(listing.rows), stream, terminal)
+
+
+def _write_tensors(
     listing: Listing,
     format: RowFormat,
     stream: TextIO,
     terminal: Terminal,
     *,
-    long: bool = False,
-    object_paths: bool = False,
+    long: bool,
+    object_paths: bool,
 ) -> None:
-    """Write the tensors of a listing as rows.
-
-    Args:
-        listing: what to write.
-        format: one of the row formats.
-        stream: where to.
-        terminal: what `stream` is.
-        long: add shard, offset, crc32c and slices.
-        object_paths: name tensors by object path where they have one.
-    """
+    if format == "jsonl":
+        write_jsonl(map(tensor_document, listing.rows), stream)
+        return
     columns = _TENSOR + _PLACE if long else _TENSOR
     rows = (
         (
-            row.object_path if object_paths and row.object_path is not None else row.key,
+            short_name(row) if object_paths else row.key,
             row.dtype,
             row.shape,
             row.kind,
@@ -87,33 +129,20 @@ def write_tensors(
         for row in listing.rows
     )
     write_rows(rows, columns, format, stream, terminal=terminal)
-    if format == "table":
-        _write_totals(listing.totals, len(listing.rows), stream, terminal)
-
-
-def write_scopes(
-    rows: Sequence[ScopeRow], format: RowFormat, stream: TextIO, terminal: Terminal
-) -> None:
-    """Write sums by scope."""
-    write_rows(rows, _SCOPE, format, stream, terminal=terminal)
-
-
-def write_folded(
-    rows: Sequence[FoldedRow], format: RowFormat, stream: TextIO, terminal: Terminal
-) -> None:
-    """Write tensors folded by the numbers in their names."""
-    write_rows(rows, _FOLDED, format, stream, terminal=terminal)
 
 
 def write_checkpoints(
     rows: Sequence[CheckpointRow], format: RowFormat, stream: TextIO, terminal: Terminal
 ) -> None:
-    """Write the checkpoints of a folder."""
+    """Write the checkpoints of a folder as rows."""
+    if format == "jsonl":
+        write_jsonl(map(_checkpoint_document, rows), stream)
+        return
     cells = (
         (
             row.name,
             row.latest,
-            row.saved if format == "jsonl" else humanize.moment(row.saved),
+            humanize.moment(row.saved),
             row.step,
             row.generation,
             row.tensors,
@@ -126,47 +155,41 @@ def write_checkpoints(
     write_rows(cells, _CHECKPOINT, format, stream, terminal=terminal)
 
 
-def write_json_document(
-    stream: TextIO,
-    listing: Listing | None = None,
-    *,
-    folder: str | None = None,
-    checkpoints: Iterable[CheckpointRow] | None = None,
-    scopes: Iterable[ScopeRow] | None = None,
-    folded: Iterable[FoldedRow] | None = None,
-    tree: Iterable[TreeNode] | None = None,
+def write_folder_document(
+    folder: str, checkpoints: Iterable[CheckpointRow], stream: TextIO
 ) -> None:
-    """Write the answer as one JSON object; members that do not apply are left out."""
-    document: dict[str, object] = {"schema": SCHEMA}
-    if listing is not None:
-        document["source"] = source_document(listing.source)
-    if folder is not None:
-        document["folder"] = folder
+    """Write the checkpoints of a folder as one JSON object."""
+    rows = map(_checkpoint_document, checkpoints)
+    write_json({"schema": SCHEMA, "folder": folder, "checkpoints": rows}, stream)
+
+
+def _view_members(
+    listing: Listing,
+    scopes: Sequence[ScopeRow] | None,
+    folded: Sequence[FoldedRow] | None,
+    tree: Sequence[TreeNode] | None,
+) -> dict[str, object]:
+    if tree is not None:
+        return {"tree": map(_tree_document, tree)}
+    if scopes is not None:
+        return {"scopes": (row._asdict() for row in scopes)}
+    if folded is not None:
+        return {"folded": (row._asdict() for row in folded)}
+    return {"tensors": map(tensor_document, listing.rows)}
+
+
+def _write_document(
+    stream: TextIO,
+    listing: Listing,
+    checkpoints: Sequence[CheckpointRow] | None,
+    view: dict[str, object],
+) -> None:
+    document: dict[str, object] = {"schema": SCHEMA, "source": source_document(listing.source)}
     if checkpoints is not None:
         document["checkpoints"] = map(_checkpoint_document, checkpoints)
-    if scopes is not None:
-        document["scopes"] = (row._asdict() for row in scopes)
-    elif folded is not None:
-        document["folded"] = (row._asdict() for row in folded)
-    elif tree is not None:
-        document["tree"] = map(_tree_document, tree)
-    elif listing is not None:
-        document["tensors"] = map(tensor_document, listing.rows)
-    if listing is not None:
-        totals = listing.totals
-        document["totals"] = {
-            "tensors": totals.tensors,
-            "elements": totals.elements,
-            "bytes": totals.bytes,
-        }
+    document |= view
+    document["totals"] = asdict(listing.totals)
     write_json(document, stream)
-
-
-def write_json_lines(listing: Listing, stream: TextIO) -> None:
-    """Write each tensor as a JSON object on a line of its own."""
-    from ckpttool.render.jsonout import write_jsonl
-
-    write_jsonl(map(tensor_document, listing.rows), stream)
 
 
 def tensor_document(row: TensorRow) -> dict[str, object]:

@@ -32,7 +32,13 @@ class DType:
         return self.size is not None or self.number in (STRING.number, VARIANT.number)
 
     @property
-    def as_numpy_dtype(self) -> np.dtype[Any]:
+    def as_numpy_dtype(self) -> Any:
+        """What `tf.DType.as_numpy_dtype` is: the NumPy scalar type, of a structure the dtype."""
+        dtype = self.numpy_dtype
+        return dtype if dtype.names else dtype.type
+
+    @property
+    def numpy_dtype(self) -> np.dtype[Any]:
         """The NumPy dtype of arrays of this dtype, as TensorFlow has it.
 
         Strings, variants and resources are objects; quantised dtypes are structures of one field;
@@ -137,6 +143,6 @@ def dtype_of_array(array: np.ndarray[Any, Any]) -> DType:
         variant = array.size and all(isinstance(item, VariantElement) for item in array.flat)
         return VARIANT if variant else STRING
     found = _BY_NAME.get(dtype.names[0] if dtype.names else dtype.name)
-    if found is None or found.size is None or (dtype.names and found.as_numpy_dtype != dtype):
+    if found is None or found.size is None or (dtype.names and found.numpy_dtype != dtype):
         raise TypeError(f"no TensorFlow dtype for NumPy's {dtype}")
     return found

@@ -39,7 +39,7 @@ def decode_array(dtype: DType, shape: Shape, data: memoryview, *, big_endian: bo
         # TensorFlow takes any byte but 0 for true; NumPy knows only 0 and 1.
         stored = flags.view(np.bool_) if flags.max(initial=0) <= 1 else flags != 0
         return stored.reshape(shape)
-    numpy_dtype = dtype.as_numpy_dtype
+    numpy_dtype = dtype.numpy_dtype
     if big_endian != (sys.byteorder == "big"):
         # Swapped as plain words: extension dtypes do not know about byte order. The two halves of
         # a complex number are swapped each by itself.

@@ -1,8 +1,8 @@
 """Read checkpoints with TensorFlow in a process of its own; also on Python 3.7 with 1.15.
 
-For each line of input, a prefix as a JSON string, writes a line of output: an object with "tensors",
-{key: {"dtype", "shape", "sha256"} or {"error"}}, or with "error" where nothing can be opened. A line
-that is a list [prefix, key, spec, dtype number] restores one slice instead.
+For each line of input, a prefix as a JSON string, writes a line of output: an object that has
+"tensors", {key: {"dtype", "shape", "sha256"} or {"error"}}, or "error" where nothing can be opened.
+A line that is a list [prefix, key, spec, dtype number] restores one slice instead.
 """
 
 from __future__ import annotations
@@ -79,7 +79,11 @@ def restore(tf: Any, prefix: str, key: str, spec: str, number: int) -> dict[str,
     return attempt(run)
 
 
-ACTIONS = {"read": read, "keys": list_keys, "restore": restore}
+ACTIONS: dict[str, Callable[..., dict[str, Any]]] = {
+    "read": read,
+    "keys": list_keys,
+    "restore": restore,
+}
 
 
 class Child:

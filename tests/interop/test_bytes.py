@@ -120,9 +120,7 @@ def test_any_bundle(tf: Any, pieces: list[Piece]) -> None:
 @pytest.mark.parametrize("dtype", PLAIN_DTYPES, ids=str)
 def test_every_dtype(tf: Any, tmp_path: Path, dtype: DType) -> None:
     shapes: list[Shape] = [(), (0,), (9,), (2, 0, 3), (3, 3), (1, 1, 1, 1, 1)]
-    pieces = [
-        Piece(f"t{at}", shape, None, sample(dtype, shape)) for at, shape in enumerate(shapes)
-    ]
+    pieces = [Piece(f"t{at}", shape, None, sample(dtype, shape)) for at, shape in enumerate(shapes)]
     whole = sample(dtype, (4, 3))
     for part in grid((4, 3), {0: [1]}, dashes=True):
         pieces.append(Piece("cut", (4, 3), part, whole[numpy_index(part, (4, 3))]))

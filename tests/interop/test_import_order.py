@@ -71,7 +71,7 @@ def test_one_process(tf: Any, tmp_path: Path, parts: tuple[str, ...]) -> None:
     assert tf  # there is a TensorFlow to begin with
     names = {
         "folder": str(FIXTURES / "v2/tf2.21/guide_legacy_adam/tf_ckpts"),
-        "meta": str(FIXTURES / "v2/tf2.21/saver_v2/model.ckpt-2.meta"),
+        "meta": str(FIXTURES / "v2/tf2.21/saver_sharded/model-7.meta"),
         "target": str(tmp_path),
     }
     program = "".join(f"{name} = {value!r}\n" for name, value in names.items())

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+import ckpttool
 from ckpttool.bundle.reader import BundleReader
 from ckpttool.bundle.writer import BundleWriter
 from ckpttool.tensor.dtypes import DType
@@ -64,9 +65,7 @@ def test_tensors_of_every_dtype_and_shape(tf: Any, tmp_path: Path, dtype: DType)
         for key, array in arrays.items():
             writer.add(key, array)
     reader = tf.train.load_checkpoint(prefix)
-    assert reader.get_variable_to_shape_map() == {
-        key: list(shape) for key, shape in SHAPES.items()
-    }
+    assert reader.get_variable_to_shape_map() == {key: list(shape) for key, shape in SHAPES.items()}
     dtypes = reader.get_variable_to_dtype_map()
     for key, array in arrays.items():
         assert dtypes[key].as_datatype_enum == dtype.number
@@ -208,3 +207,27 @@ def test_many_keys_in_several_blocks_of_the_index(tf: Any, tmp_path: Path) -> No
     assert reader.get_variable_to_shape_map() == {key: [at % 3] for at, key in enumerate(keys)}
     for at in (0, 1, 2499, 4999):
         assert content(reader.get_tensor(keys[at])) == content(sample(dtype, (at % 3,)))
+
+
+@pytest.mark.parametrize("num_shards", [1, 3])
+def test_save_checkpoint(tf: Any, tmp_path: Path, num_shards: int) -> None:
+    prefix = str(tmp_path / "saved")
+    arrays = {f"t/{dtype}": sample(dtype, (3, 2)) for dtype in PLAIN_DTYPES}
+    tensors: dict[str, Any] = {
+        **arrays,
+        "text": ["grün", b"\xff\x00", ""],
+        "text": "grün",
+        "number": 7,
+        "flag": True,
+        "x": [[1.5]],
+    }
+    ckpttool.save_checkpoint(prefix, tensors, num_shards=num_shards)
+    reader = tf.train.load_checkpoint(prefix)
+    assert set(reader.get_variable_to_shape_map()) == set(tensors)
+    for key, array in arrays.items():
+        assert content(reader.get_tensor(key)) == content(array), key
+    assert reader.get_tensor("text") == "grün".encode()
+    assert reader.get_tensor("bytes").tolist() == [b"a\x00", b"\xff", b""]
+    assert reader.get_tensor("number") == 7
+    assert reader.get_tensor("flag")
+    assert reader.get_tensor("x").tolist() == [[1.5]]

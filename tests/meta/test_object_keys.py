@@ -108,8 +108,10 @@ def test_paths_of_no_key(path: str) -> None:
 
 
 _PIECES = st.sampled_from(
-    "a b S . / .. .S /. ATTRIBUTES VARIABLE_VALUE table-keys /.ATTRIBUTES/ /.OPTIMIZER_SLOT/ "
-    "/.ATTRIBUTES/VARIABLE_VALUE".split()
+    [
+        *("a", "b", "S", ".", "/", "..", ".S", "/.", "ATTRIBUTES", "VARIABLE_VALUE", "table-keys"),
+        *("/.ATTRIBUTES/", "/.OPTIMIZER_SLOT/", "/.ATTRIBUTES/VARIABLE_VALUE"),
+    ]
 )
 
 

@@ -82,7 +82,7 @@ SAME_FIELDS = """
 import importlib, pkgutil
 import tensorflow as tf
 from google.protobuf import descriptor_pool
-from ckpttool.pb.pool import POOL
+from ckpttool.pb.pool import DESCRIPTORS, POOL
 for name in ("tensorflow.core", "tensorflow.python.keras.protobuf"):
     package = importlib.import_module(name)
     for module in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
@@ -97,13 +97,12 @@ def facts(field):
         oneof.name if oneof else "", field.GetOptions().deprecated,
     )
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
-from ckpttool.pb.pool import _DESCRIPTORS
 def names(message, scope):
     yield scope + message.name
     for nested in message.nested_type:
         yield from names(nested, scope + message.name + ".")
 same, added, missing = 0, [], []
-for file in FileDescriptorSet.FromString(_DESCRIPTORS.read_bytes()).file:
+for file in FileDescriptorSet.FromString(open(DESCRIPTORS, "rb").read()).file:
     for message in file.message_type:
         for name in names(message, file.package + "."):
             try:

@@ -204,16 +204,27 @@ def test_unknown_fields_survive_as_bytes(extra: bytes) -> None:
     assert message.SerializeToString() == expected
 
 
-@pytest.mark.parametrize("good_key", [b"", bytes_field(2, bytes_field(1, b"a"))])
-def test_map_key_of_debug_info_that_is_not_utf8(good_key: bytes) -> None:
-    data = bytes_field(2, bytes_field(1, b"\xff") + bytes_field(2, b"")) + good_key
+BROKEN_KEY = bytes_field(2, bytes_field(1, b"\xff") + bytes_field(2, b""))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        BROKEN_KEY,
+        BROKEN_KEY + bytes_field(2, bytes_field(1, b"a")),
+        bytes_field(1, b"a.py") + bytes_field(1, b"\xe9.py"),
+        bytes_field(4, bytes_field(2, bytes_field(5, b"\xe9 = 1"))),
+    ],
+    ids=["map key", "one of two map keys", "one of two files", "line of code"],
+)
+def test_debug_info_that_is_not_utf8(data: bytes) -> None:
     try:
         info = parse(pb.GraphDebugInfo, data, path=None)
     except CorruptError:
         assert api_implementation.Type() == "python"
         return
     assert unknown_fields(info) == []
-    with pytest.raises(CorruptError, match="map keys that are not UTF-8"):
+    with pytest.raises(CorruptError, match="strings that are not UTF-8"):
         to_text(info)
     assert len(info.SerializeToString()) >= len(data)
 

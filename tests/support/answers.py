@@ -79,5 +79,5 @@ def _answer(reader: BundleReader, key: str, prefix: str) -> Answer:
         check_refusal(error, prefix)
         return Answer(error=error)
     assert array.shape == entry.shape
-    assert array.dtype == entry.dtype.as_numpy_dtype
+    assert array.dtype == entry.dtype.numpy_dtype
     return Answer(entry.dtype.name, entry.shape, value_bytes(array))

@@ -220,18 +220,24 @@ def close_block(
     return entries + struct.pack(f"<{len(restarts)}II", *restarts, claimed)
 
 
+def shared_length(first: bytes, second: bytes) -> int:
+    """Return how many bytes two keys have in common at their start."""
+    shared = 0
+    while shared < min(len(first), len(second)) and first[shared] == second[shared]:
+        shared += 1
+    return shared
+
+
 def block(records: Iterable[Record], *, interval: int = 16) -> bytes:
     """Return a block of records in the order given, whatever it is."""
     out = b""
     restarts = [0]
     previous = b""
     for at, (key, value) in enumerate(records):
-        shared = 0
-        if at and at % interval == 0:
+        restart = at and at % interval == 0
+        if restart:
             restarts.append(len(out))
-        elif at:
-            while shared < min(len(key), len(previous)) and key[shared] == previous[shared]:
-                shared += 1
+        shared = 0 if restart else shared_length(previous, key)
         out += block_entry(shared, key[shared:], value)
         previous = key
     return close_block(out, restarts)
@@ -311,12 +317,19 @@ class Table:
 def table(records: Sequence[Record], *, block_size: int = 262144, interval: int = 16) -> bytes:
     """Return a table as TensorFlow's writers cut it."""
     groups: list[list[Record]] = [[]]
-    for record in records:
-        if len(record[0]) + len(record[1]) >= 2 * block_size and groups[-1]:
+    size = 8
+    for key, value in records:
+        if len(key) + len(value) >= 2 * block_size and groups[-1]:
             groups.append([])
-        groups[-1].append(record)
-        if len(block(groups[-1], interval=interval)) >= block_size:
+            size = 8
+        group = groups[-1]
+        restart = len(group) % interval == 0
+        shared = 0 if restart else shared_length(group[-1][0], key)
+        size += len(block_entry(shared, key[shared:], value)) + (4 if restart and group else 0)
+        group.append((key, value))
+        if size >= block_size:
             groups.append([])
+            size = 8
     groups = [group for group in groups if group]
     made = Table()
     for at, group in enumerate(groups):

@@ -50,11 +50,12 @@ def test_no_entries_no_data_block() -> None:
 
 BIG = 262144
 
-# (id, sizes of the values, how many data blocks). A record has 3 bytes of lengths if its value is
-# below 128 bytes, 5 if above 16383; keys have 3 bytes; a block has 8 bytes of restarts.
+# (id, sizes of the values, how many data blocks). A large record is 8 bytes more than its value:
+# 5 of lengths, 3 of key; a block is 8 bytes more than its records.
 CUTS = [
-    ("one byte short of the size", [BIG - 8 - 8 - 1 + 0, 1], 1 + 1),
-    ("below the size", [BIG - 8 - 8 - 10], 1),
+    ("one byte short of the size", [BIG - 17, 1, 1], 2),
+    ("just the size", [BIG - 16, 1], 2),
+    ("one small record fills it up", [BIG - 17, 1], 1),
     ("record that reaches the size is the last", [BIG, 1, 1], 2),
     ("huge record alone", [1, 2 * BIG, 1], 3),
     ("huge record first", [2 * BIG, 1], 2),

@@ -1,0 +1,131 @@
+"""`ckpt ls`: the tensors of a checkpoint, from its index."""
+
+from __future__ import annotations
+
+import os
+import sys
+from functools import partial
+from typing import TYPE_CHECKING, cast
+
+import click
+
+from ckpttool.checkpoint.locate import Location, locate
+from ckpttool.checkpoint.open import Checkpoint
+from ckpttool.checkpoint.select import Selector
+from ckpttool.cli import options
+from ckpttool.query.folder import list_folder
+from ckpttool.query.grouping import by_scope, fold_numbers
+from ckpttool.query.listing import SORT_ORDERS, list_tensors
+from ckpttool.render import listing as render
+
+if TYPE_CHECKING:
+    from ckpttool.query.folder import CheckpointRow
+    from ckpttool.render.tabular import RowFormat
+
+EXAMPLES = (
+    ("ckpt ls ckpts", "The latest checkpoint of a folder."),
+    ("ckpt ls -d ckpts", "The checkpoints of the folder themselves."),
+    ("ckpt ls ckpts/ckpt-10 'net/**' --kind weight", "The weights below a scope."),
+    ("ckpt ls ckpts --sort bytes --limit 10", "The ten largest tensors."),
+    ("ckpt ls ckpts --tree --depth 2", "The objects of a TF2 checkpoint, two levels deep."),
+    ("ckpt ls ckpts --json", "Everything the index says, for programs."),
+)
+
+
+@options.command("ls", examples=EXAMPLES)
+@options.path_argument()
+@options.selection_options
+@click.option("-d", "--checkpoints", is_flag=True, help="List the checkpoints of the folder.")
+@click.option("-l", "--long", is_flag=True, help="Add shard, offset, crc32c and slices.")
+@click.option(
+    "--sort", type=click.Choice(SORT_ORDERS), default="key", help="Order of the rows; key."
+)
+@click.option("--limit", metavar="N", type=click.IntRange(0), help="At most so many rows.")
+@click.option("--tree", is_flag=True, help="Draw the object graph, or the scopes, as a tree.")
+@click.option(
+    "--depth",
+    metavar="N",
+    type=click.IntRange(1),
+    help="Sum up by scopes of N segments; with --tree, draw N levels.",
+)
+@click.option("--collapse", is_flag=True, help="Fold numbered layers into one row.")
+@click.option(
+    "--object-paths/--keys",
+    "object_paths",
+    help="Name tensors by object path, or by key, as is the default.",
+)
+@options.format_options()
+@options.pass_settings
+def command(
+    settings: options.Settings,
+    path: str,
+    selector: Selector,
+    checkpoints: bool,
+    long: bool,
+    sort: str,
+    limit: int | None,
+    tree: bool,
+    depth: int | None,
+    collapse: bool,
+    object_paths: bool,
+    format: str,
+) -> None:
+    """List the tensors of a checkpoint: key, dtype, shape, kind and bytes.
+
+    Only the index is read, so this works on a checkpoint of any size, and without its data
+    shards. PATTERN is a key, an object path, a scope, a glob or re:REGEX.
+    """
+    if checkpoints + tree + collapse > 1 or (depth is not None and (checkpoints or collapse)):
+        raise click.UsageError("--checkpoints, --collapse and --tree or --depth exclude each other")
+    if tree and format not in ("table", "plain", "json"):
+        raise click.UsageError("--tree prints as table, plain or json")
+    if checkpoints:
+        if not selector.selects_all:
+            raise click.UsageError("--checkpoints lists checkpoints; patterns select tensors")
+        _list_checkpoints(settings, path, format)
+        return
+    location = locate(path)
+    settings.report(location)
+    with Checkpoint(location) as ckpt:
+        listing = list_tensors(ckpt, selector, sort=sort, limit=None if tree else limit)
+        if listing.source.missing_shards:
+            missing = ", ".join(listing.source.missing_shards)
+            settings.warn(f"data shards are missing: {missing}; listed from the index alone")
+        write = partial(
+            render.write_listing,
+            listing,
+            format,
+            sys.stdout,
+            settings.terminal(),
+            checkpoints=_checkpoints_beside(location, format),
+        )
+        if tree:
+            from ckpttool.query.tree import build_tree
+
+            write(tree=build_tree(ckpt, listing.rows, depth=depth))
+        elif depth is not None:
+            write(scopes=by_scope(listing.rows, depth))
+        elif collapse:
+            write(folded=fold_numbers(listing.rows))
+        else:
+            write(long=long, object_paths=object_paths)
+
+
+def _checkpoints_beside(location: Location, format: str) -> list[CheckpointRow] | None:
+    """Return the checkpoints that head the answer where a folder with a state file was typed."""
+    if location.address != "state" or location.folder is None or format not in ("table", "json"):
+        return None
+    return list_folder(location.folder)
+
+
+def _list_checkpoints(settings: options.Settings, path: str, format: str) -> None:
+    folder = path
+    if not os.path.isdir(path):
+        location = locate(path)
+        folder = location.folder or os.path.dirname(location.prefix) or os.curdir
+    rows = list_folder(folder)
+    if format == "json":
+        render.write_folder_document(folder, rows, sys.stdout)
+    else:
+        shape = cast("RowFormat", format)
+        render.write_checkpoints(rows, shape, sys.stdout, settings.terminal())

@@ -1,0 +1,225 @@
+"""What a checkpoint is, in short; as much of it as can be read."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TypeVar
+
+from ckpttool.checkpoint.open import Checkpoint
+from ckpttool.errors import CkptError
+from ckpttool.meta.metagraph import MetaGraph as MetaGraph  # for those who render a summary
+from ckpttool.query.grouping import short_name
+from ckpttool.query.listing import TensorRow, Totals, tensor_rows
+from ckpttool.query.source import Source
+
+_T = TypeVar("_T")
+# What an optimizer without slot variables is known by: a child of such a name that is its own.
+_OPTIMIZER_EDGES = ("_iterations", "iterations", "iter", "beta1_power")
+
+
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """Who wrote a checkpoint, as far as there is evidence.
+
+    Attributes:
+        version: of TensorFlow; None if it is not recorded.
+        generation: what the object graph tells where the version is not recorded; else None.
+        evidence: the file or record that tells; None where nothing does.
+    """
+
+    version: str | None
+    generation: str | None
+    evidence: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ShardSummary:
+    """A data shard: its file name, and its size or None where it is missing."""
+
+    name: str
+    bytes: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Tensors of one kind or below one scope, added up."""
+
+    name: str
+    tensors: int
+    elements: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class StepValue:
+    """A tensor of the kind "step", and its value or None if that cannot be read."""
+
+    key: str
+    object_path: str | None
+    value: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class OptimizerSummary:
+    """An optimizer in the object graph.
+
+    Attributes:
+        path: its object path; empty for the root.
+        slots: how many slot variables it has of each name.
+    """
+
+    path: str
+    slots: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GraphSummary:
+    """The object graph in numbers.
+
+    Attributes:
+        objects: how many nodes it has, slot variables included.
+        slots: how many slot variables.
+        optimizers: those that can be told from other objects.
+    """
+
+    objects: int
+    slots: int
+    optimizers: tuple[OptimizerSummary, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """A checkpoint in short.
+
+    Attributes:
+        source: the checkpoint.
+        writer: who wrote it.
+        latest: whether the state file of its folder names it as the latest; None without one.
+        shards: the data shards in which tensors lie.
+        totals: over all tensors.
+        kinds: the tensors by kind.
+        scopes: the tensors by the first segment of their short names.
+        steps: tensors that count how far training has come.
+        graph: None in a name-based checkpoint, or if it cannot be read.
+        metagraphs: the graphs beside the tensors.
+        problems: what could not be read, and why.
+    """
+
+    source: Source
+    writer: Writer
+    latest: bool | None
+    shards: tuple[ShardSummary, ...]
+    totals: Totals
+    kinds: tuple[Group, ...]
+    scopes: tuple[Group, ...]
+    steps: tuple[StepValue, ...]
+    graph: GraphSummary | None
+    metagraphs: tuple[MetaGraph, ...]
+    problems: tuple[str, ...]
+
+
+def summarize(ckpt: Checkpoint) -> Summary:
+    """Sum a checkpoint up.
+
+    Files that are missing or damaged are named in the result; only the index has to be sound.
+
+    Raises:
+        CorruptError: an entry of the index contradicts itself.
+    """
+    problems: list[str] = []
+
+    def attempt(read: Callable[[], _T]) -> _T | None:
+        try:
+            return read()
+        except CkptError as error:
+            problems.append(str(error))
+            return None
+
+    rows = tensor_rows(ckpt)
+    metagraphs = attempt(lambda: ckpt.metagraphs) or ()
+    graph = attempt(lambda: _graph(ckpt))
+    steps = tuple(
+        StepValue(row.key, row.object_path, attempt(lambda key=row.key: _scalar(ckpt, key)))
+        for row in rows
+        if row.kind == "step"
+    )
+    latest = attempt(lambda: _is_latest(ckpt))
+    return Summary(
+        source=Source.of(ckpt),
+        writer=_writer(ckpt, metagraphs) if graph or metagraphs else Writer(None, None, None),
+        latest=latest,
+        shards=tuple(
+            ShardSummary(os.path.basename(file.path), file.size)
+            for file in ckpt.bundle.shard_files()
+        ),
+        totals=Totals.of(rows),
+        kinds=tuple(_groups(rows, lambda row: row.kind)),
+        scopes=tuple(_groups(rows, lambda row: short_name(row).partition("/")[0])),
+        steps=steps,
+        graph=graph,
+        metagraphs=metagraphs,
+        problems=tuple(dict.fromkeys(problems)),
+    )
+
+
+def _writer(ckpt: Checkpoint, metagraphs: tuple[MetaGraph, ...]) -> Writer:
+    for metagraph in metagraphs:
+        if metagraph.tensorflow_version:
+            return Writer(metagraph.tensorflow_version, None, os.path.basename(metagraph.path))
+    graph = ckpt.object_graph
+    if graph is None:
+        return Writer(None, None, None)
+    # TensorFlow 1 never states of an object whether it holds values, and neither did 2 at first.
+    stated = any(node.has_values is not None for node in graph.nodes)
+    generation = "TensorFlow 2" if stated else "TensorFlow 1 or an early TensorFlow 2"
+    return Writer(None, generation, "object graph")
+
+
+def _graph(ckpt: Checkpoint) -> GraphSummary | None:
+    graph = ckpt.object_graph
+    if graph is None:
+        return None
+    optimizers = []
+    for node in graph.nodes:
+        slots = Counter(slot.slot_name for slot in node.slots)
+        counted = any(
+            edge.name in _OPTIMIZER_EDGES and _is_own_scalar(ckpt, graph.key_of_node(edge.node_id))
+            for edge in node.children
+        )
+        path = graph.paths[node.id]
+        if (slots or counted) and path is not None:
+            optimizers.append(OptimizerSummary(path, tuple(slots.items())))
+    return GraphSummary(len(graph.nodes), len(graph.slots), tuple(optimizers))
+
+
+def _is_own_scalar(ckpt: Checkpoint, key: str | None) -> bool:
+    return key is not None and ckpt.kinds.get(key) == "optimizer" and not ckpt.entries[key].shape
+
+
+def _scalar(ckpt: Checkpoint, key: str) -> int:
+    value = ckpt.bundle.read(key).reshape(-1)
+    if len(value) != 1:
+        raise CkptError("not a single number", path=ckpt.prefix, key=key)
+    return int(value[0])
+
+
+def _is_latest(ckpt: Checkpoint) -> bool | None:
+    state, path = ckpt.state, ckpt.location.state_path
+    if state is None or path is None:
+        return None
+    # A folder may have been moved since, so of an absolute path only the name counts.
+    folder = os.path.realpath(os.path.dirname(path))
+    here = os.path.realpath(os.path.dirname(ckpt.prefix)) == folder
+    return here and os.path.basename(state.model_checkpoint_path) == os.path.basename(ckpt.prefix)
+
+
+def _groups(rows: Iterable[TensorRow], name_of: Callable[[TensorRow], str]) -> Iterator[Group]:
+    groups: dict[str, list[TensorRow]] = {}
+    for row in rows:
+        groups.setdefault(name_of(row), []).append(row)
+    for name, members in groups.items():
+        totals = Totals.of(members)
+        yield Group(name, totals.tensors, totals.elements, totals.bytes)

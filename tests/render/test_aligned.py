@@ -1,0 +1,187 @@
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from ckpttool.render import humanize
+from ckpttool.render.aligned import fold
+from ckpttool.render.console import Terminal
+from ckpttool.render.tabular import Column, write_rows
+
+COLUMNS = (
+    Column("key", fold=True),
+    Column("dtype"),
+    Column("shape"),
+    Column("kind", style="cyan"),
+    Column("bytes", align="right", human=humanize.size),
+)
+ROWS = [
+    ("model/encoder/layer_0/attention/kernel", "float32", (512, 512), "weight", 1 << 20),
+    ("b", "int64", (), "step", 8),
+]
+STYLE = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def table(
+    width: int | None,
+    rows: Sequence[Sequence[Any]] = ROWS,
+    columns: Sequence[Column] = COLUMNS,
+    *,
+    color: bool = False,
+) -> list[str]:
+    stream = io.StringIO()
+    terminal = Terminal(interactive=True, color=color, width=width)
+    write_rows(rows, columns, "table", stream, terminal=terminal)
+    assert stream.getvalue().endswith("\n")
+    return stream.getvalue().split("\n")[:-1]
+
+
+@pytest.mark.parametrize("width", [None, 200, 82])
+def test_side_by_side(width: int | None) -> None:
+    assert table(width) == [
+        "key                                     dtype    shape       kind      bytes",
+        "model/encoder/layer_0/attention/kernel  float32  [512, 512]  weight  1.0 MiB",
+        "b                                       int64    []          step        8 B",
+    ]
+
+
+def test_a_folded_column() -> None:
+    assert table(62) == [
+        "key                       dtype    shape       kind      bytes",
+        "model/encoder/layer_0/    float32  [512, 512]  weight  1.0 MiB",
+        "attention/kernel",
+        "b                         int64    []          step        8 B",
+    ]
+
+
+def test_stacked() -> None:
+    assert table(40) == [
+        "key",
+        "  dtype    shape       kind      bytes",
+        "model/encoder/layer_0/attention/kernel",
+        "  float32  [512, 512]  weight  1.0 MiB",
+        "b",
+        "  int64    []          step        8 B",
+    ]
+
+
+def test_stacked_on_less_than_a_line() -> None:
+    assert table(20) == [
+        "key",
+        "  dtype  shape  kind",
+        "  bytes",
+        "model/encoder/",
+        "layer_0/attention/",
+        "kernel",
+        "  float32",
+        "  [512, 512]  weight",
+        "  1.0 MiB",
+        "b",
+        "  int64  []  step",
+        "  8 B",
+    ]
+
+
+def test_two_columns_that_fold() -> None:
+    columns = [Column("key", fold=True), Column("n"), Column("slices", fold=True)]
+    rows = [("k" * 30, 1, "s" * 50), ("k", 2, "s")]
+    assert table(60, rows, columns) == [
+        "key" + " " * 26 + "n  slices",
+        "k" * 27 + "  1  " + "s" * 28,
+        "k" * 3 + " " * 29 + "s" * 22,
+        "k" + " " * 28 + "2  s",
+    ]
+
+
+def test_columns_that_do_not_fold_are_stacked() -> None:
+    columns = [Column("key"), Column("text")]
+    assert table(20, [("a" * 15, "b" * 25)], columns) == [
+        "key",
+        "  text",
+        "a" * 15,
+        "  " + "b" * 18,
+        "  " + "b" * 7,
+    ]
+
+
+def test_wide_and_combining_characters() -> None:
+    rows = [("日本語", 1), ("e\u0301", 2), ("ключ", 3)]
+    assert table(None, rows, [Column("key"), Column("n")]) == [
+        "key     n",
+        "日本語  1",
+        "e\u0301       2",
+        "ключ    3",
+    ]
+
+
+def test_right_alignment_of_wide_characters() -> None:
+    columns = [Column("key", align="right"), Column("n", align="right")]
+    assert table(None, [("日", 10), ("abcd", 2)], columns) == [" key   n", "  日  10", "abcd   2"]
+
+
+def test_colour_changes_no_text() -> None:
+    for width in (None, 62, 40, 20):
+        coloured = table(width, color=True)
+        assert [STYLE.sub("", line).rstrip() for line in coloured] == table(width)
+        assert any("\x1b[36m" in line for line in coloured)
+        assert "\x1b[1m" in coloured[0]
+
+
+def test_headings_alone() -> None:
+    assert table(80, []) == ["key  dtype  shape  kind  bytes"]
+
+
+def test_control_characters_do_not_reach_the_terminal() -> None:
+    (_, line) = table(None, [("a\x1b[2J\u202eb\n",)], [Column("key")])
+    assert line == "a\\x1b[2J\\u202eb\\n"
+
+
+def test_brackets_are_no_markup() -> None:
+    (_, line) = table(None, [("[bold]x[/bold]:smile:",)], [Column("key")])
+    assert line == "[bold]x[/bold]:smile:"
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.text("ab/é日", min_size=1, max_size=60),
+            st.integers(0, 10**9),
+            st.text("xy日", max_size=30),
+        ),
+        min_size=1,
+        max_size=5,
+    ),
+    st.integers(1, 120),
+)
+def test_nothing_is_lost_at_any_width(rows: list[tuple[str, int, str]], width: int) -> None:
+    columns = [Column("key", fold=True), Column("n", align="right"), Column("more", fold=True)]
+    lines = table(width, rows, columns)
+    letters = "".join(lines).replace(" ", "")
+    expected = "".join(c for row in rows for cell in row for c in str(cell))
+    assert sorted(letters) == sorted("key" + "n" + "more" + expected)
+    assert all(cell_len(line) <= max(width, 10) for line in lines)
+
+
+@given(st.text("a/日é", max_size=60), st.integers(2, 30))
+def test_folding_keeps_all_characters(text: str, width: int) -> None:
+    pieces = fold(text, width)
+    assert "".join(pieces) == text
+    assert all(cell_len(piece) <= width for piece in pieces)
+    assert len(pieces) == 1 or all(pieces)
+
+
+def test_a_character_wider_than_the_column() -> None:
+    assert fold("日本", 1) == ["日", "本"]
+
+
+def test_folding_after_a_slash() -> None:
+    assert fold("model/encoder/layer_0/kernel", 20) == ["model/encoder/", "layer_0/kernel"]
+    assert fold("a/bbbbbbbbbbbbbbbbbbbb", 10) == ["a/bbbbbbbb", "bbbbbbbbbb", "bb"]
+    assert fold("", 10) == [""]

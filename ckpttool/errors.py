@@ -55,6 +55,11 @@ class CkptError(Exception):
             self.key = key
         return self
 
+    def __reduce__(self) -> tuple[object, ...]:
+        # An exception is unpickled from its positional arguments alone, and comes back from a
+        # worker process only if it can be.
+        return _rebuild, (type(self), self.args, self.__dict__)
+
     def __str__(self) -> str:
         parts = []
         if self.path is not None:
@@ -66,6 +71,13 @@ class CkptError(Exception):
             parts.append(f"key '{printable(self.key)}'")
         parts.append(" ".join(printable(line) for line in self.message.splitlines()))
         return ": ".join(map(_shortened, parts))
+
+
+def _rebuild(kind: type[_E], args: tuple[object, ...], state: dict[str, object]) -> _E:
+    error = kind.__new__(kind, *args)
+    error.args = args
+    error.__dict__.update(state)
+    return error
 
 
 def _shortened(text: str) -> str:
@@ -125,8 +137,10 @@ class MissingFileError(NotFoundError, FileNotFoundError):
     __str__ = CkptError.__str__
 
 
-class MissingKeyError(NotFoundError, LookupError):
+class MissingKeyError(NotFoundError, KeyError):
     """A checkpoint has no such key."""
+
+    __str__ = CkptError.__str__
 
 
 class FileAccessError(CkptError, OSError):

@@ -89,7 +89,8 @@ _MAX_SEGMENTS = 128
 def _objects(graph: ObjectGraph, rows: Sequence[TensorRow]) -> tuple[list[_Item], _Children]:
     by_key = {row.key: row for row in rows}
     owned: dict[int, list[TensorRow]] = {}
-    for key, (node_id, _) in graph.claims(by_key.keys()).owners.items():
+    claims = graph.claims(by_key.keys())
+    for key, (node_id, _) in claims.owners.items():
         owned.setdefault(node_id, []).append(by_key[key])
     slots: dict[int, list[SlotNode]] = {}
     for link in graph.slots:
@@ -117,6 +118,10 @@ def _objects(graph: ObjectGraph, rows: Sequence[TensorRow]) -> tuple[list[_Item]
             else:
                 below.append(len(items))
                 items.append(_reference(edge, items, items[node_id].path))
+    # What a saver of the program's own wrote belongs to no object by its key.
+    for key in claims.unclaimed:
+        children.setdefault(0, []).append(len(items))
+        items.append(_Item(key, key, (by_key[key],)))
     return items, children
 
 

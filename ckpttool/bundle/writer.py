@@ -256,7 +256,10 @@ def _as_tensor(value: ArrayLike, key: str) -> tuple[Array, DType]:
     import numpy as np
 
     try:
-        array: np.ndarray[Any, np.dtype[Any]] = np.asanyarray(value)
+        try:
+            array: np.ndarray[Any, np.dtype[Any]] = np.asanyarray(value)
+        except UnicodeError:  # text beside bytes
+            array = np.asarray(value, dtype=object)
         if array.dtype.kind in "SU" and not isinstance(value, np.ndarray):
             # An array of fixed-width text would drop NULs at the end of each element.
             array = np.asarray(value, dtype=object)

@@ -21,8 +21,8 @@ OBJECT-BASED CHECKPOINTS
     step       an integer scalar called save_counter, global_step, step, train_step, training_step,
                local_step, sync_rep_local_step or epoch
     optimizer  a float scalar called learning_rate, lr, beta1_power, beta2_power, loss_scale or
-               current_loss_scale; an integer scalar called iteration, iterations or good_steps;
-               all of these also with the underscores that Keras puts before them
+               current_loss_scale; an integer scalar called iteration, iterations, good_steps or
+               bad_steps; all of these also as Keras calls them, such as _learning_rate
     other      metrics: all below `keras_api/metrics`, `total` with `count`, confusion counts such
                as `true_positives`; the state of a random generator; strings, flags, Python state
     weight     everything else: in doubt nothing is lost

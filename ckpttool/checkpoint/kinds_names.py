@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Set
+from collections.abc import Iterator, Mapping, Set
 from typing import TYPE_CHECKING, Literal
 
 from ckpttool.checkpoint.kinds_rules import (
@@ -51,6 +51,9 @@ _AVERAGES = frozenset({"ema", "EMA", "average", "moving_average", "MovingAverage
 # Kept beside a moving average that starts from zero.
 _DEBIAS = frozenset({"biased", "local_step"})
 _ITERATOR = re.compile(r"iterator|[-_]state\Z", re.IGNORECASE)
+# How many segments a scope has at most that an optimizer is applied in. A file may hold names of
+# any length.
+_DEEPEST = 16
 _COUNTERS = ("iter", "iterations", "iteration")
 _EVIDENCE = LEGACY_HYPER_PARAMETERS | {
     *_COUNTERS,
@@ -132,6 +135,8 @@ class _NamedKinds:
                 kind = self._special(name, what, bare, entry)
             if kind != "weight":
                 self.kinds[name] = kind
+        if GRAPH_KEY in self.kinds:
+            self.kinds[GRAPH_KEY] = "graph"
         if nested:
             self._sort_nested(nested, certain=trained is not None)
         for scope, found in evidence.items():
@@ -145,8 +150,6 @@ class _NamedKinds:
                 slot, _, base = rest.partition("/")
                 if slot in _SLOTS and self._has_base(base, entry):
                     return "slot"
-        elif name == GRAPH_KEY:
-            return "graph"
         elif entry.dtype.name == "variant" and _ITERATOR.search(name):
             return "iterator"
         return kind
@@ -160,7 +163,7 @@ class _NamedKinds:
             if f"{stem}-{'values' if end == 'keys' else 'keys'}" in self._entries:
                 return "table"
         elif what == "debias":
-            if scope in self._entries:
+            if any(inner in self._entries for _, inner in _endings(scope)):
                 return "other"
         elif what == "mesh slot":
             base = name[: name.rindex("_slot_")]
@@ -186,14 +189,11 @@ class _NamedKinds:
         """
         if scope in self._bases and scope in self._entries:
             return what in ("optimizer", "factor") or self._has_base(scope, entry)
-        outer, _, inner = scope.partition("/")
-        while inner:
-            scoped = what == "optimizer" or self._is_optimizer(outer.rpartition("/")[2])
-            if scoped and self._has_base(inner, entry):
-                return True
-            step, _, inner = inner.partition("/")
-            outer = f"{outer}/{step}"
-        return False
+        return any(
+            self._has_base(inner, entry)
+            for outer, inner in _endings(scope)
+            if what == "optimizer" or self._is_optimizer(outer.rpartition("/")[2])
+        )
 
     def _is_one_of_two(self, name: str) -> bool:
         """Tell whether there is a slot "X_1" beside "X", for slots without their variables."""
@@ -236,6 +236,17 @@ class _NamedKinds:
             name = f"{scope}/{leaf}" if scope else leaf
             if self.kinds.get(name) == "weight" and (kind == "other" or not entry.shape):
                 self.kinds[name] = kind
+
+
+def _endings(scope: str) -> Iterator[tuple[str, str]]:
+    """Yield the scope cut in two before its first segment and before some of the next."""
+    outer, inner = "", scope
+    for _ in range(_DEEPEST):
+        yield outer, inner
+        step, _, inner = inner.partition("/")
+        if not inner:
+            break
+        outer = f"{outer}/{step}" if outer else step
 
 
 def _read_leaf(leaf: str) -> tuple[_Leaf, str]:

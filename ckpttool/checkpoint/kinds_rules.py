@@ -54,7 +54,8 @@ STEPS = frozenset(
 )
 # Integer scalars of these names belong to an optimizer.
 _COUNTERS = frozenset(
-    {"iterations", "_iterations", "iteration", "good_steps", "_num_good_steps", "num_good_steps"}
+    {"iterations", "_iterations", "iteration"}
+    | {"good_steps", "bad_steps", "_num_good_steps", "num_good_steps"}
 )
 # Float scalars of these names do.
 _HYPER_PARAMETERS = frozenset(

@@ -3,7 +3,7 @@
 A script that uses them can import them from here instead. They differ where TensorFlow gives up:
 partitioned tensors are joined whatever their dtype, and any address that the command line takes is
 taken here. Errors are those of this package; a missing checkpoint is also a `FileNotFoundError`, a
-missing key also a `LookupError`.
+missing key also a `KeyError`.
 """
 
 from __future__ import annotations

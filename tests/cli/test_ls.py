@@ -1,0 +1,211 @@
+"""`ckpt ls` as its users run it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from typing import Any
+
+import jsonschema
+import pytest
+
+from ckpttool.schemas import load_schema
+from tests.support.command import ckpt, shell
+from tests.support.fixtures import FIXTURES, bundle
+
+FOLDER = os.path.join(FIXTURES, "v2/tf2.21/guide_legacy_adam/tf_ckpts")
+GUIDE = os.path.join(FOLDER, "ckpt-5")
+KERAS = bundle("v2/tf2.21/keras3_adam/ckpt-1").prefix
+# Fixtures with something odd about keys, shards, dtypes or objects; the rest is told by
+# tests/query, in one process.
+SHOWN = (
+    "v2/tf2.21/guide_legacy_adam/tf_ckpts/ckpt-5",
+    "v2/tf2.21/partitioned_sharded/model",
+    "v2/tf2.21/odd_keys/odd",
+    "v2/tf2.21/keys_not_utf8/bytes",
+    "v2/tf2.21/many_keys/many",
+    "v2/tf2.21/containers/ckpt-1",
+    "v2/tf1.15/partitioned_sharded/model.ckpt-7",
+)
+
+
+def document(*words: str) -> dict[str, Any]:
+    """Run `ckpt ls --json`, hold the output to its schema and return it."""
+    done = ckpt("ls", "--json", *words)
+    assert done.code == 0, done.err
+    assert done.out.isascii()
+
+    def refuse(constant: str) -> None:
+        raise AssertionError(f"{constant} is not JSON")
+
+    found: dict[str, Any] = json.loads(done.out, parse_constant=refuse)
+    jsonschema.validate(found, load_schema("ckpt.ls/1"))
+    return found
+
+
+def test_the_schema_is_a_schema() -> None:
+    jsonschema.Draft202012Validator.check_schema(load_schema("ckpt.ls/1"))
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_every_form_has_every_tensor(name: str) -> None:
+    prefix = bundle(name).prefix
+    tensors = document(prefix)["tensors"]
+    assert len(tensors) == len(bundle(name).tensors)
+    plain = ckpt("ls", prefix, "--long").out.splitlines()
+    assert plain[0].split("\t")[:5] == ["key", "dtype", "shape", "kind", "bytes"]
+    assert len(plain) == 1 + len(tensors)
+    lines = ckpt("ls", prefix, "--format", "jsonl").out.splitlines()
+    assert [json.loads(line) for line in lines] == tensors
+    names = ckpt("ls", prefix, "--format", "names").out.splitlines()
+    assert names == [line.split("\t")[0] for line in plain[1:]]
+    for format in ("table", "csv", "markdown"):
+        done = ckpt("ls", prefix, "--format", format)
+        assert done.code == 0 and len(done.out.splitlines()) > len(tensors)
+        assert all(char.isprintable() for char in done.out if char != "\n")
+
+
+def test_plain_is_what_a_script_expects() -> None:
+    done = ckpt("ls", GUIDE, "net/l1/bias", "--kind", "weight")
+    assert (done.code, done.err) == (0, "")
+    assert done.out == (
+        "key\tdtype\tshape\tkind\tbytes\n"
+        "net/l1/bias/.ATTRIBUTES/VARIABLE_VALUE\tfloat32\t[5]\tweight\t20\n"
+    )
+
+
+def test_an_odd_name_typed_as_it_is_printed_selects_the_tensor() -> None:
+    prefix = bundle("v2/tf2.21/odd_keys/odd").prefix
+    for name in ckpt("ls", prefix, "--format", "names").out.splitlines():
+        done = ckpt("ls", prefix, f"={name}", "--format", "names")
+        assert (done.code, done.out) == (0, f"{name}\n"), done.err
+
+
+def test_a_folder_is_headed_by_its_checkpoints() -> None:
+    found = document(FOLDER)
+    assert [row["name"] for row in found["checkpoints"]] == ["ckpt-3", "ckpt-4", "ckpt-5"]
+    assert found["source"]["prefix"] == GUIDE and found["source"]["path"] == FOLDER
+    assert "checkpoints" not in document(GUIDE)
+    table = ckpt("ls", FOLDER, "--format", "table").out
+    assert table.index("ckpt-3") < table.index("\n\nkey")
+    assert "ckpt-3" not in ckpt("ls", FOLDER).out
+
+
+def test_checkpoints_alone() -> None:
+    found = document("-d", FOLDER)
+    assert found["folder"] == FOLDER and "tensors" not in found
+    assert [row["latest"] for row in found["checkpoints"]] == [False, False, True]
+    for format in ("plain", "jsonl", "csv", "markdown", "names", "table"):
+        done = ckpt("ls", "-d", FOLDER, "--format", format)
+        assert done.code == 0 and "ckpt-4" in done.out
+    # Any address of a checkpoint stands for its folder.
+    assert document("-d", GUIDE + ".index")["checkpoints"] == found["checkpoints"]
+
+
+def test_views() -> None:
+    tree = document(KERAS, "--tree")["tree"]
+    assert tree[0]["depth"] == 0 and any(node["same_as"] for node in tree)
+    scopes = document(GUIDE, "--depth", "1")["scopes"]
+    assert {"net", "optimizer", "iterator"} <= {row["scope"] for row in scopes}
+    folded = document(KERAS, "--collapse")["folded"]
+    assert any(row["name"] == "optimizer/_variables/#" for row in folded)
+    drawn = ckpt("ls", GUIDE, "--tree").out
+    assert "│       ├── kernel  float32 [1, 5]  weight  20 B  + slots m, v: 40 B" in drawn
+    shallow = ckpt("ls", GUIDE, "--tree", "--depth", "1").out
+    assert "├── net  … 3 objects below" in shallow
+    for format in ("plain", "csv", "markdown", "jsonl", "names", "table"):
+        assert ckpt("ls", KERAS, "--collapse", "--format", format).code == 0
+        assert ckpt("ls", KERAS, "--depth", "2", "--format", format).code == 0
+
+
+def test_object_paths() -> None:
+    names = ckpt("ls", GUIDE, "--object-paths", "--format", "names").out.splitlines()
+    assert "net/l1/kernel" in names and "iterator/.ITERATOR_STATE" in names
+
+
+def test_missing_shards_are_said_and_do_not_matter(tmp_path: os.PathLike[str]) -> None:
+    shutil.copy(GUIDE + ".index", tmp_path)
+    prefix = os.path.join(tmp_path, "ckpt-5")
+    done = ckpt("ls", prefix)
+    assert done.code == 0
+    assert done.out == ckpt("ls", GUIDE).out
+    assert "ckpt-5.data-00000-of-00001" in done.err
+    assert document(prefix)["source"]["missing_shards"] == ["ckpt-5.data-00000-of-00001"]
+    tree = ckpt("ls", prefix, "--tree")
+    assert (tree.code, tree.out) == (2, "") and "missing" in tree.err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["nowhere/ckpt-1"], "there is no folder 'nowhere'"),
+        ([GUIDE[:-1] + "6"], "nearest: "),
+        ([GUIDE, "net/l1/kernle"], "nearest: 'net/l1/kernel'"),
+        ([GUIDE, "re:("], "re:("),
+        ([GUIDE, "--kind", "wieght"], "nearest: 'weight'"),
+        ([GUIDE, "--collapse", "--depth", "1"], "exclude each other"),
+        ([GUIDE, "--tree", "--format", "csv"], "--tree prints as"),
+        ([GUIDE, "-d", "net"], "--checkpoints lists checkpoints"),
+        ([GUIDE, "--sort", "color"], "--sort"),
+        ([GUIDE, "--json", "--format", "csv"], "contradict"),
+        ([], "PATH"),
+        (["/dev/null"], "not a regular file"),
+        ([os.path.join(FIXTURES, "README.md")], "not a file of a checkpoint"),
+    ],
+)
+def test_what_cannot_be_done_is_exit_2_and_a_line(words: list[str], message: str) -> None:
+    done = ckpt("ls", *words)
+    assert (done.code, done.out) == (2, "")
+    assert message in done.err and "Traceback" not in done.err
+    assert len(done.err.splitlines()) <= 2
+
+
+def test_a_damaged_index_is_told_with_its_place(tmp_path: os.PathLike[str]) -> None:
+    prefix = os.path.join(tmp_path, "ckpt-5")
+    shutil.copy(GUIDE + ".index", prefix + ".index")
+    with open(prefix + ".index", "r+b") as file:
+        file.seek(40)
+        file.write(b"\xff")
+    done = ckpt("ls", prefix)
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith(f"ckpt: {prefix}.index:0: a table block is damaged: crc32c 0x")
+    assert "Traceback" in ckpt("ls", "-vv", prefix).err
+
+
+def test_verbose_says_what_the_address_led_to() -> None:
+    assert ckpt("ls", FOLDER, "-v").err == f"ckpt: {FOLDER} is the V2 checkpoint {GUIDE}\n"
+
+
+def test_options_come_from_the_environment() -> None:
+    done = ckpt("ls", GUIDE, environ={"CKPT_LS_FORMAT": "names", "CKPT_LS_KIND": "step"})
+    assert done.out.splitlines() == [
+        "save_counter/.ATTRIBUTES/VARIABLE_VALUE",
+        "step/.ATTRIBUTES/VARIABLE_VALUE",
+    ]
+
+
+def test_a_reader_that_goes_away_is_no_error() -> None:
+    many = bundle("v2/tf2.21/many_keys/many").prefix
+    done = shell('set -o pipefail; $CKPT ls "$1" | head -1', words=[many])
+    assert done.out == "key\tdtype\tshape\tkind\tbytes\n"
+    assert (done.code, done.err) in ((0, ""), (141, ""))
+    full = shell('$CKPT ls "$1" > /dev/full', words=[many])
+    assert full.code == 2 and "No space left" in full.err
+
+
+def test_colour_only_where_it_is_wanted() -> None:
+    plain = ckpt("ls", GUIDE, "--format", "table").out
+    coloured = ckpt("ls", GUIDE, "--format", "table", "--color", "always").out
+    assert "\x1b[" in coloured and "\x1b[" not in plain
+    assert "\x1b[" in ckpt("ls", GUIDE, "--format", "table", environ={"FORCE_COLOR": "1"}).out
+    both = {"FORCE_COLOR": "1", "NO_COLOR": "1"}
+    assert ckpt("ls", GUIDE, "--format", "table", environ=both).out == plain
+
+
+def test_no_key_is_cut_on_a_narrow_terminal() -> None:
+    narrow = ckpt("ls", GUIDE, "--format", "table", environ={"COLUMNS": "40"}).out
+    assert max(map(len, narrow.splitlines())) <= 40
+    joined = narrow.replace("\n", "").replace(" ", "")
+    for key in bundle("v2/tf2.21/guide_legacy_adam/tf_ckpts/ckpt-5").tensors:
+        assert key in joined

@@ -152,6 +152,10 @@ class BundleIndex:
                 error.offset = None
                 error.locate(path=self.path, key=key)
                 raise
+            if stored.slices or part.is_full:
+                raise CorruptError(
+                    f"slice {part} is no part that is stored by itself", path=self.path, key=key
+                )
             if stored.dtype != entry.dtype or stored.shape != part.shape(entry.shape):
                 raise CorruptError(
                     f"slice {part} of {entry.dtype} {list(entry.shape)} is stored as "

@@ -34,6 +34,10 @@ if TYPE_CHECKING:
     from ckpttool.tensor.values import Array
 
 
+# A bundle may have more shards than a process may have open files.
+_MAX_OPEN_SHARDS = 32
+
+
 @dataclass(frozen=True, slots=True)
 class ShardFile:
     """A data shard on disk: its path, and its size in bytes or None where it is missing."""
@@ -241,6 +245,8 @@ class BundleReader:
     def _shard(self, key: str, entry: BundleEntry) -> RandomAccessFile:
         shard = self._shards.get(entry.shard_id)
         if shard is None:
+            while len(self._shards) >= _MAX_OPEN_SHARDS:
+                self._shards.pop(next(iter(self._shards))).close()
             path = shard_path(self.prefix, entry.shard_id, self.header.num_shards)
             try:
                 shard = RandomAccessFile(path)

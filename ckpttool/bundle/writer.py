@@ -19,7 +19,13 @@ from ckpttool.bundle.naming import (
     split_shard_path,
 )
 from ckpttool.coding.checksum import crc32c, mask
-from ckpttool.errors import CkptError, CorruptError, DestinationError, InvalidTensorError
+from ckpttool.errors import (
+    CkptError,
+    CorruptError,
+    DestinationError,
+    FileAccessError,
+    InvalidTensorError,
+)
 from ckpttool.storage.source import file_error
 from ckpttool.storage.staging import StagedFile, StagedFiles
 from ckpttool.table.builder import TableBuilder
@@ -144,7 +150,7 @@ class BundleWriter:
         if part.is_full or part.covers(shape):
             self.add(key, value, shard_id=shard_id)
             return
-        raw = key.encode("utf-8", "surrogateescape")
+        raw = _encode_key(key)
         array, dtype = _as_tensor(value, key)
         whole = self._partitioned.get(raw)
         if whole is None:
@@ -199,7 +205,7 @@ class BundleWriter:
                 os.unlink(path)
 
     def _new_key(self, key: str) -> bytes:
-        raw = key.encode("utf-8", "surrogateescape")
+        raw = _encode_key(key)
         if not raw:
             raise InvalidTensorError("a tensor cannot have an empty key")
         if raw in self._entries:
@@ -252,6 +258,13 @@ class BundleWriter:
                 raise CorruptError("the data shard has another size than written", path=shard.path)
 
 
+def _encode_key(key: str) -> bytes:
+    try:
+        return key.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError as error:
+        raise InvalidTensorError(f"the key is not Unicode: {error.reason}", key=key) from error
+
+
 def _as_tensor(value: ArrayLike, key: str) -> tuple[Array, DType]:
     import numpy as np
 
@@ -275,3 +288,5 @@ def _make_folder(folder: str) -> None:
             os.mkdir(folder)
         except OSError as error:
             raise file_error(error, folder) from error
+        except ValueError as error:  # a NUL, or text that no file system can spell
+            raise FileAccessError(str(error), path=folder) from error

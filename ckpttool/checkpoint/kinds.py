@@ -14,8 +14,8 @@ OBJECT-BASED CHECKPOINTS
                `_model_variables_moving_average` of a Keras optimizer; by the graph also a variable
                whose full name ends in /ExponentialMovingAverage
     weight     what is in the list `_trainable_variables` of a Keras optimizer
-    optimizer  any scalar directly in an optimizer; what is no scalar there, in a Keras optimizer,
-               is a slot
+    optimizer  any scalar directly in an optimizer, if that is not the root and this a step; what
+               is no scalar there, in a Keras optimizer, is a slot
     table      an attribute that ends in -keys or -values
     iterator   a variant in any attribute but VARIABLE_VALUE
     step       an integer scalar called save_counter, global_step, step, train_step, training_step,
@@ -24,7 +24,8 @@ OBJECT-BASED CHECKPOINTS
                current_loss_scale; an integer scalar called iteration, iterations, good_steps or
                bad_steps; all of these also as Keras calls them, such as _learning_rate
     other      metrics: all below `keras_api/metrics`, `total` with `count`, confusion counts such
-               as `true_positives`; the state of a random generator; strings, flags, Python state
+               as `true_positives`; the state of a random generator; strings, flags, Python state;
+               any attribute but VARIABLE_VALUE, unless it holds floats that are no scalar
     weight     everything else: in doubt nothing is lost
 
 An object is an optimizer if slot variables name it, or if it has an integer scalar `_iterations`

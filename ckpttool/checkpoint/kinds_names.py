@@ -51,8 +51,9 @@ _AVERAGES = frozenset({"ema", "EMA", "average", "moving_average", "MovingAverage
 # Kept beside a moving average that starts from zero.
 _DEBIAS = frozenset({"biased", "local_step"})
 _ITERATOR = re.compile(r"iterator|[-_]state\Z", re.IGNORECASE)
-# How many segments a scope has at most that an optimizer is applied in. A file may hold names of
-# any length.
+# A file may hold names of any length: so many characters an optimizer's name has at most, and so
+# many segments a scope that an optimizer is applied in.
+_LONGEST = 100
 _DEEPEST = 16
 _COUNTERS = ("iter", "iterations", "iteration")
 _EVIDENCE = LEGACY_HYPER_PARAMETERS | {
@@ -125,8 +126,8 @@ class _NamedKinds:
             if known is None:
                 known = leaves[leaf] = _read_leaf(leaf)
             what, bare = known
-            if bare in _EVIDENCE:
-                evidence.setdefault(scope, {})[bare] = entry
+            if leaf in _EVIDENCE:
+                evidence.setdefault(scope, {})[leaf] = entry
             if what == "plain":
                 kind = self._plain(name, bare, entry)
                 if kind == "weight" and scope in self._bases:
@@ -203,7 +204,7 @@ class _NamedKinds:
     def _is_optimizer(self, segment: str) -> bool:
         known = self._optimizers.get(segment)
         if known is None:
-            known = self._optimizers[segment] = _OPTIMIZER.fullmatch(segment) is not None
+            known = self._optimizers[segment] = _names_optimizer(segment)
         return known
 
     def _sort_nested(self, nested: Mapping[str, list[str]], *, certain: bool) -> None:
@@ -238,6 +239,10 @@ class _NamedKinds:
                 self.kinds[name] = kind
 
 
+def _names_optimizer(segment: str) -> bool:
+    return len(segment) <= _LONGEST and _OPTIMIZER.fullmatch(segment) is not None
+
+
 def _endings(scope: str) -> Iterator[tuple[str, str]]:
     """Yield the scope cut in two before its first segment and before some of the next."""
     outer, inner = "", scope
@@ -267,6 +272,6 @@ def _read_leaf(leaf: str) -> tuple[_Leaf, str]:
         what = "table"
     elif _MESH_SLOT.fullmatch(leaf):
         what = "mesh slot"
-    elif _OPTIMIZER.fullmatch(bare):
+    elif _names_optimizer(bare):
         what = "optimizer"
     return what, bare

@@ -78,6 +78,9 @@ def kinds_from_graph(entries: Mapping[str, Described], graph: ObjectGraph) -> di
     Args:
         entries: key, dtype and shape of all tensors.
         graph: the object graph of the same checkpoint.
+
+    Raises:
+        CorruptError: the paths of the graph are too long to be those of a program's objects.
     """
     found = _KeyedKinds(entries)
     owners = graph.claims(entries.keys()).owners
@@ -215,9 +218,9 @@ class _KeyedKinds:
             return "other"
         if role == "mean" or (kind == "step" and not scope):
             return kind
-        if not entry.shape:
+        if not entry.shape and entry.dtype.name != "string":
             return "optimizer"
-        return "slot" if role == "keras" else kind
+        return "slot" if role == "keras" and kind == "weight" else kind
 
     def _find_role(self, scope: str) -> _Role:
         if scope.startswith(_METRICS) or f"/{_METRICS}" in scope:

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from ckpttool.tensor.values import Array
 
 
+_MAX_GRAPH_FOR_KINDS = 64 << 20
+
+
 class Checkpoint(Mapping[str, "Array"]):
     """An open checkpoint: a mapping from key, or object path, to value.
 
@@ -118,21 +121,26 @@ class Checkpoint(Mapping[str, "Array"]):
         return read_state(self.location.state_path)
 
     @cached_property
+    def metagraph_path(self) -> str | None:
+        """The path of the `.meta` file or of the SavedModel's; None where there is neither."""
+        if self.location.meta_path is not None or self.location.saved_model is None:
+            return self.location.meta_path
+        beside = (os.path.join(self.location.saved_model, name) for name in SAVED_MODEL_NAMES)
+        return next(filter(os.path.exists, beside), None)
+
+    @cached_property
     def metagraphs(self) -> tuple[MetaGraph, ...]:
         """The MetaGraphs beside the tensors: of the `.meta` file or the SavedModel.
 
         Raises:
             CkptError: the file cannot be read.
         """
-        paths = [self.location.meta_path] if self.location.meta_path else []
-        if self.location.saved_model is not None:
-            beside = (os.path.join(self.location.saved_model, name) for name in SAVED_MODEL_NAMES)
-            paths += filter(os.path.exists, beside)
-        if not paths:
+        path = self.metagraph_path
+        if path is None:
             return ()
         from ckpttool.meta.metagraph import read_metagraphs
 
-        return read_metagraphs(paths[0])
+        return read_metagraphs(path)
 
     @property
     def metagraph(self) -> MetaGraph | None:
@@ -141,11 +149,26 @@ class Checkpoint(Mapping[str, "Array"]):
 
     @cached_property
     def kinds(self) -> Mapping[str, str]:
-        """What each tensor is, told without opening a data shard: kind by key."""
-        from ckpttool.checkpoint.kinds import kinds_from_keys, kinds_from_names
+        """What each tensor is, told without opening a data shard: kind by key.
+
+        The keys tell in an object-based checkpoint; in a name-based one the collections of its
+        MetaGraph, or the names where there is none, or none that can be read.
+        """
+        from ckpttool.checkpoint.kinds import (
+            kinds_from_keys,
+            kinds_from_metagraph,
+            kinds_from_names,
+        )
 
         if self.style == "object":
             return kinds_from_keys(self.entries)
+        path = self.metagraph_path
+        try:
+            # A graph that holds its weights as constants would take longer to read than it helps.
+            if path is not None and os.stat(path).st_size <= _MAX_GRAPH_FOR_KINDS:
+                return kinds_from_metagraph(self.entries, self.metagraphs[0])
+        except (CkptError, OSError, IndexError):
+            pass
         return kinds_from_names(self.entries)
 
     @cached_property

@@ -179,11 +179,11 @@ def read_metagraphs(path: str) -> tuple[MetaGraph, ...]:
     """Read the MetaGraphs of a file, binary or text.
 
     Args:
-        path: a `.meta` file, which holds one, or `saved_model.pb` or `.pbtxt`, with any number.
+        path: a `.meta` file, which holds one, or `saved_model.pb` or `.pbtxt`, with one or more.
 
     Raises:
         MissingFileError: there is no such file.
-        CorruptError: it holds neither message.
+        CorruptError: it holds no MetaGraph.
         UnsupportedError: it is 2 GiB or more.
     """
     from ckpttool import pb
@@ -192,6 +192,8 @@ def read_metagraphs(path: str) -> tuple[MetaGraph, ...]:
         data = bytes(file.view(0, file.size))
     if os.path.basename(path).startswith("saved_model.pb"):
         found = list(_parse(pb.SavedModel, data, path).meta_graphs)
+        if not found:
+            raise CorruptError("a SavedModel without MetaGraphs", path=path)
     else:
         found = [_parse(pb.MetaGraphDef, data, path)]
     return tuple(_facts(message, path) for message in found)

@@ -142,6 +142,8 @@ class ObjectGraph:
                     paths[slot.slot_id] = path
                     budget -= len(path)
                     slots.append(slot.slot_id)
+                    if budget < 0:
+                        raise _too_long()
         self._name_below(paths, slots, budget)
         return tuple(paths)
 
@@ -156,8 +158,8 @@ class ObjectGraph:
                     paths[child] = path = prefix + escape(edge.name)
                     budget -= len(path)
                     queue.append(child)
-            if budget < 0:
-                raise CorruptError("the paths of the object graph are too long for real objects")
+                    if budget < 0:
+                        raise _too_long()
         return budget
 
     @cached_property
@@ -305,6 +307,10 @@ def _stem(key: str, prefixes: dict[str, tuple[int, Attribute]]) -> str | None:
         if key[:end] in prefixes:
             return key[:end]
     return None
+
+
+def _too_long() -> CorruptError:
+    return CorruptError("the paths of the object graph are too long for those of real objects")
 
 
 def _spell(way: _Way) -> str:

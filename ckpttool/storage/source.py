@@ -17,7 +17,8 @@ CHUNK_SIZE = 1 << 20
 # Below this a copy costs less than a map.
 _MAP_FROM = 1 << 17
 # Each map holds a file descriptor; a quarter of those that a process may have is enough.
-_MAX_MAPS = min(resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 4, 4096)
+_MAX_FILES = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+_MAX_MAPS = 4096 if _MAX_FILES == resource.RLIM_INFINITY else min(_MAX_FILES // 4, 4096)
 _live_maps: weakref.WeakSet[mmap.mmap] = weakref.WeakSet()
 
 

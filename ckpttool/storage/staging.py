@@ -17,7 +17,7 @@ import os
 import secrets
 from types import TracebackType
 
-from ckpttool.errors import DestinationError
+from ckpttool.errors import DestinationError, FileAccessError
 from ckpttool.storage.source import file_error
 
 TEMPORARY_SUFFIX = ".ckpt-tmp"
@@ -43,6 +43,8 @@ class StagedFile:
             self._fd = os.open(temporary, flags, 0o666)
         except OSError as error:
             raise file_error(error, path) from error
+        except ValueError as error:  # a NUL, or text that no file system can spell
+            raise FileAccessError(str(error), path=path) from error
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         """Append bytes."""
@@ -193,7 +195,11 @@ def _take_name(staged: StagedFile) -> None:
         raise DestinationError("it exists already", path=staged.path) from error
     except OSError as error:
         raise file_error(error, staged.path) from error
-    _rename(staged)
+    try:
+        _rename(staged)
+    except BaseException:
+        _remove(staged.path)
+        raise
 
 
 def _rename(staged: StagedFile) -> None:

@@ -30,6 +30,9 @@ from ckpttool.table.format import (
 
 # The format cannot compress better than about 1 : 21, so a larger claim is a lie.
 _SNAPPY_MAX_RATIO = 22
+# A record of format V1 holds up to 2 GiB. Beyond that only a sparse file, which costs its sender
+# nothing, asks for so much memory.
+_MAX_BLOCK_SIZE = (1 << 31) + (1 << 20)
 
 
 class TableReader:
@@ -115,6 +118,12 @@ class TableReader:
         if offset + handle.size + TRAILER_SIZE > self._file.size - FOOTER_SIZE:
             raise TruncatedError(
                 f"a table block of {handle.size} bytes runs past the end of the file",
+                path=path,
+                offset=offset,
+            )
+        if handle.size > _MAX_BLOCK_SIZE:
+            raise UnsupportedError(
+                f"a table block of {handle.size} bytes is more than {_MAX_BLOCK_SIZE}",
                 path=path,
                 offset=offset,
             )

@@ -20,6 +20,8 @@ FULL = (0, -1)
 # Beyond so many cells a map of them would take more memory than the slices' own bytes may be.
 _CELLS_PER_SLICE = 1024
 _MAX_PAIRED = 20_000
+# The dimensions that an array may have in every version of NumPy.
+_MAX_MAP_RANK = 32
 Bounds = tuple[tuple[int, int], ...]
 
 
@@ -122,16 +124,18 @@ def check_coverage(shape: Shape, parts: Sequence[TensorSlice]) -> None:
         sorted({0, dim, *(edge for box in boxes for edge in box[axis])})
         for axis, dim in enumerate(shape)
     ]
-    if prod(len(axis_cuts) - 1 for axis_cuts in cuts) > _CELLS_PER_SLICE * (len(parts) + 1024):
+    if len(shape) > _MAX_MAP_RANK or prod(
+        len(axis_cuts) - 1 for axis_cuts in cuts
+    ) > _CELLS_PER_SLICE * (len(parts) + 1024):
         _check_pairs(parts, boxes)
         return
     cell = [{edge: at for at, edge in enumerate(axis_cuts)} for axis_cuts in cuts]
     taken = np.zeros([len(axis_cuts) - 1 for axis_cuts in cuts], dtype=bool)
     for part, box in zip(parts, boxes, strict=True):
-        cells = taken[tuple(slice(cell[i][a], cell[i][b]) for i, (a, b) in enumerate(box))]
-        if cells.any():
+        where = tuple(slice(cell[i][a], cell[i][b]) for i, (a, b) in enumerate(box))
+        if taken[where].any():
             raise CorruptError(f"slice {part} overlaps another")
-        cells[...] = True
+        taken[where] = True
 
 
 def _check_pairs(parts: Sequence[TensorSlice], boxes: list[Bounds]) -> None:
@@ -140,7 +144,7 @@ def _check_pairs(parts: Sequence[TensorSlice], boxes: list[Bounds]) -> None:
 
     if len(parts) > _MAX_PAIRED:
         raise UnsupportedError(f"{len(parts)} slices that form no grid are too many")
-    edges = np.array(boxes, dtype=np.int64)
+    edges = np.array(boxes, dtype=np.int64).reshape(len(parts), -1, 2)
     for at in range(len(parts) - 1):
         low = np.maximum(edges[at + 1 :, :, 0], edges[at, :, 0])
         high = np.minimum(edges[at + 1 :, :, 1], edges[at, :, 1])

@@ -84,7 +84,10 @@ def encode_array(dtype: DType, array: Array) -> tuple[memoryview, int | None]:
 
 def _string_bytes(item: object) -> bytes:
     if isinstance(item, str):
-        return item.encode("utf-8", "surrogateescape")
+        try:
+            return item.encode("utf-8", "surrogateescape")
+        except UnicodeEncodeError as error:
+            raise InvalidTensorError(f"text that is not Unicode: {error.reason}") from error
     if isinstance(item, bytes):
         return item
     raise InvalidTensorError(f"a string tensor cannot hold {type(item).__name__}")

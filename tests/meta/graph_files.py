@@ -39,4 +39,5 @@ def load(name: str) -> GraphFile:
         return GraphFile(entries, base64.b64decode(content["graph"]))
     (fixture,) = (one for one in bundles() if one.name == name)
     with BundleReader(fixture.prefix) as reader:
-        return GraphFile(dict(reader.entries), reader.read(GRAPH_KEY)[()])
+        graph: bytes = reader.read(GRAPH_KEY).item()
+        return GraphFile(dict(reader.entries), graph)

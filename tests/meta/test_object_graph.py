@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
@@ -18,11 +19,11 @@ from ckpttool.meta.object_graph import (
 )
 from ckpttool.meta.object_keys import GRAPH_KEY, attribute_key
 from tests.meta.graph_files import FIXTURES, MADE, load
-from tests.support.limits import run_python
+from tests.support.limits import memory_limit, run_python
 
 
 def graph_of(
-    *children: dict[str, int], slots: dict[int, tuple[SlotVariable, ...]] | None = None
+    *children: dict[str, int], slots: Mapping[int, tuple[SlotVariable, ...]] | None = None
 ) -> ObjectGraph:
     """Return a graph with these edges; a node's key is its path."""
     nodes = [
@@ -239,6 +240,20 @@ def test_a_chain_that_is_too_long() -> None:
         _ = graph.paths
 
 
+def test_one_long_name_before_many() -> None:
+    names = {f"n{i}": i + 2 for i in range(20_000)}
+    graph = graph_of({"x" * 20_000_000: 1}, names, *({} for _ in names))
+    with memory_limit(1 << 29), pytest.raises(CorruptError, match="too long"):
+        _ = graph.paths
+
+
+def test_slots_of_a_long_name() -> None:
+    slots = {0: tuple(SlotVariable(1, f"s{i}", i + 2) for i in range(20_000))}
+    graph = graph_of({"x" * 5_000_000: 1}, {}, *({} for _ in slots[0]), slots=slots)
+    with memory_limit(1 << 29), pytest.raises(CorruptError, match="too long"):
+        _ = graph.paths
+
+
 def test_a_web_with_countless_paths_ends() -> None:
     size = 60
     edges = [{f"e{j}": j for j in range(size)} for _ in range(size)]
@@ -248,8 +263,8 @@ def test_a_web_with_countless_paths_ends() -> None:
 
 
 def big_graph() -> bytes:
-    """Return the graph of 100,000 variables in 10,000 layers, with a slot each."""
-    layers, width = 10_000, 10
+    """Return the graph of 50,000 variables in 5,000 layers, with a slot each."""
+    layers, width = 5_000, 10
     count = layers * width
     nodes = [
         Node(0, (*(Edge(f"layer_{i}", i + 1) for i in range(layers)), Edge("opt", layers + 1)))
@@ -271,18 +286,18 @@ def big_graph() -> bytes:
 def test_a_big_graph_is_quick() -> None:
     data = big_graph()
     best = float("inf")
-    for _ in range(3):
+    for _ in range(2):
         start = time.process_time()
         graph = ObjectGraph.from_bytes(data)
         paths = graph.paths
         best = min(best, time.process_time() - start)
-    assert len(paths) > 200_000
+    assert len(paths) > 100_000
     assert all(
         attribute.checkpoint_key == attribute_key(path or "")
         for node, path in zip(graph.nodes, paths, strict=True)
         for attribute in node.attributes
     )
-    assert best < 3, f"{best:.2f} s"
+    assert best < 1.5, f"{best:.2f} s"
 
 
 def test_keys_and_paths_need_no_protobuf() -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import heapq
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
-from difflib import SequenceMatcher
 
 _MAX_LENGTH = 120
 _MAX_COMPARED = 1000
@@ -30,6 +29,8 @@ def nearest(
         limit: how many at most.
         cutoff: how like it they must be, from 0 to 1.
     """
+    from difflib import SequenceMatcher
+
     pool = list(dict.fromkeys(candidates))
     if len(pool) > _MAX_COMPARED:
         start, end = word[:3].lower(), word[-3:].lower()

@@ -88,13 +88,16 @@ def _end(error: BaseException, settings: Verbosity) -> int:
     if isinstance(error, click.exceptions.Exit):
         return _flushed(error.exit_code, settings)
     if isinstance(error, SystemExit):
-        return _flushed(error.code if isinstance(error.code, int) else FAILED, settings)
+        code = FAILED if isinstance(error.code, str) else error.code or DONE
+        return _flushed(code, settings)
     if isinstance(error, BrokenPipeError):
         _discard(sys.stdout)
         return READER_GONE
     # What was printed before goes out first. If it cannot, that is not worth a second message.
-    with contextlib.suppress(Exception):
+    try:
         sys.stdout.flush()
+    except Exception:
+        _discard(sys.stdout)
     if isinstance(error, (KeyboardInterrupt, click.exceptions.Abort)):
         complain("interrupted")
         return INTERRUPTED

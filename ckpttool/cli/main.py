@@ -11,14 +11,16 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-from click.shell_completion import CompletionItem
 
 from ckpttool import __version__
 from ckpttool.cli import failures
 from ckpttool.cli.options import Settings, general_options
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 ENVIRONMENT_PREFIX = "CKPT"
 COMPLETE_VARIABLE = "_CKPT_COMPLETE"
@@ -88,6 +90,8 @@ class CommandTable(click.Group):
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Complete the names of commands from the table, and options as any command does."""
+        from click.shell_completion import CompletionItem
+
         named = [
             CompletionItem(name, help=entry.help)
             for name, entry in self.table.items()

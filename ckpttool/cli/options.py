@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 import click
 from click.core import ParameterSource
-from click.shell_completion import CompletionItem
 
 from ckpttool.checkpoint.kinds_rules import KINDS
 from ckpttool.checkpoint.select import Rule, Selector
@@ -19,6 +18,8 @@ from ckpttool.printable import printable
 from ckpttool.render.console import COLOR_CHOICES, ColorChoice, Terminal, describe
 
 if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
     from ckpttool.checkpoint.locate import Location
 
     TextType = click.ParamType[str]
@@ -103,6 +104,8 @@ class KindList(TextType):
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
         """Complete the kind behind the last comma."""
+        from click.shell_completion import CompletionItem
+
         before, comma, last = incomplete.rpartition(",")
         return [
             CompletionItem(f"{before}{comma}{kind}")
@@ -129,6 +132,9 @@ class Command(click.Command):
         parse_args = parser.parse_args
 
         def parse_and_keep_order(args: list[str]) -> Any:
+            if ctx.resilient_parsing and args and args[-1].startswith("-"):
+                # An option whose value is being completed would hide all that stands before it.
+                args = args[:-1]
             result = parse_args(args=args)
             ctx.meta[_ORDER] = [param.name for param in result[2]]
             return result

@@ -1,8 +1,8 @@
 """A table for people: aligned columns, fitted to the terminal without cutting anything off.
 
 Where the columns do not fit side by side, those that may be folded give way: their cells go over
-several lines. Where even that leaves them too little, each row is stacked instead, the name above
-and everything else indented below it:
+several lines. Where that leaves them too little, or takes more lines, each row is stacked instead,
+the name above and everything else indented below it:
 
     model/encoder/layer_0/
     attention/kernel
@@ -46,7 +46,7 @@ def write_table(
     ]
     widths = [max(map(_width, texts)) for texts in cells]
     fitted = _fit(widths, columns, terminal.width)
-    if fitted is None:
+    if fitted is None or _is_shorter_stacked(cells, widths, fitted, terminal.width):
         lines = _stacked(cells, columns, widths, terminal)
     elif fitted == widths:
         lines = _side_by_side(cells, columns, widths, terminal)
@@ -82,6 +82,28 @@ def _fit(widths: Sequence[int], columns: Sequence[Column], limit: int | None) ->
             return None
         rest -= fitted[number]
     return fitted if foldable else None
+
+
+def _is_shorter_stacked(
+    cells: Cells, widths: Sequence[int], fitted: Sequence[int], limit: int | None
+) -> bool:
+    """Tell whether stacked rows take fewer lines than folded cells."""
+    if limit is None or fitted == widths:
+        return False
+    folded = [
+        [_lines(text, width) for text in texts]
+        for texts, natural, width in zip(cells, widths, fitted, strict=True)
+        if width < natural
+    ]
+    others = sum(widths[1:]) + len(_GAP) * (len(widths) - 2)
+    below = -(-others // max(limit - len(_INDENT), 1))
+    stacked = sum(_lines(text, limit) + below for text in cells[0])
+    rows: Iterable[tuple[int, ...]] = zip(*folded, strict=True)
+    return stacked < sum(map(max, rows))
+
+
+def _lines(text: str, width: int) -> int:
+    return 1 if _width(text) <= width else len(fold(text, width))
 
 
 def _side_by_side(

@@ -72,6 +72,22 @@ def test_stacked() -> None:
     ]
 
 
+def test_stacked_where_that_takes_fewer_lines() -> None:
+    name = "net/l1/bias/.OPTIMIZER_SLOT/optimizer/m"
+    rows = [(f"{name}{number}", "float32", (5,), "slot", 20) for number in range(3)]
+    assert table(56, rows)[0] == "key                          dtype    shape  kind  bytes"
+    rows = [
+        (f"{name}{number}/.ATTRIBUTES/VARIABLE_VALUE", *row[1:]) for number, row in enumerate(rows)
+    ]
+    assert table(48, rows)[:5] == [
+        "key",
+        "  dtype    shape  kind  bytes",
+        "net/l1/bias/.OPTIMIZER_SLOT/optimizer/m0/",
+        ".ATTRIBUTES/VARIABLE_VALUE",
+        "  float32  [5]    slot   20 B",
+    ]
+
+
 def test_stacked_on_less_than_a_line() -> None:
     assert table(20) == [
         "key",

@@ -1,0 +1,167 @@
+"""`ckpt show`: the values of tensors, or a checkpoint in short."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from ckpttool.checkpoint.locate import locate
+from ckpttool.checkpoint.open import Checkpoint
+from ckpttool.cli import options
+
+if TYPE_CHECKING:
+    from ckpttool.query.targets import Target
+
+_BINS = 32
+_VALUE_FORMATS = ("table", "plain", "json", "jsonl")
+EXAMPLES = (
+    ("ckpt show ckpts", "What the latest checkpoint of a folder is, in short."),
+    ("ckpt show ckpts net/l1/kernel", "The values of a tensor."),
+    ("ckpt show ckpts 'net/l1/kernel[0:4,-1]'", "Part of it; no other bytes are read."),
+    ("ckpt show ckpts 'net/**/bias' --precision 3", "All tensors that a pattern selects."),
+    ("ckpt show ckpts --stats --kind weight", "Statistics of all weights, in one table."),
+    ("ckpt show ckpts net/l1/kernel --out kernel.npy", "The tensor as a NumPy file."),
+)
+
+
+@options.command("show", examples=EXAMPLES)
+@options.path_argument()
+@options.key_arguments()
+@click.option(
+    "-i",
+    "--include",
+    metavar="PATTERN",
+    multiple=True,
+    type=options.TensorName(),
+    help="Take in what this pattern selects. Of -i and -x the later wins.",
+)
+@click.option(
+    "-x",
+    "--exclude",
+    metavar="PATTERN",
+    multiple=True,
+    type=options.TensorName(),
+    help="Leave out what this pattern selects.",
+)
+@click.option(
+    "--kind",
+    metavar="KIND[,KIND...]",
+    multiple=True,
+    type=options.KindList(),
+    help="Only tensors of this kind, as `ckpt ls` names them.",
+)
+@click.option("--full", is_flag=True, help="Leave nothing out, however much it is.")
+@click.option(
+    "--precision", metavar="N", type=click.IntRange(0, 99), help="In text, at most N decimals."
+)
+@click.option("--stats", is_flag=True, help="Only statistics; of all tensors where none is chosen.")
+@click.option("--out", metavar="FILE.npy", type=click.Path(), help="Write the tensor as a file.")
+@click.option("--force", is_flag=True, help="Let --out replace a file.")
+@options.format_options()
+@options.pass_settings
+def command(
+    settings: options.Settings,
+    path: str,
+    keys: tuple[str, ...],
+    include: tuple[str, ...],
+    exclude: tuple[str, ...],
+    kind: tuple[str, ...],
+    full: bool,
+    precision: int | None,
+    stats: bool,
+    out: str | None,
+    force: bool,
+    format: str,
+) -> None:
+    """Print the values of tensors exactly as they are stored, or what a checkpoint is in short.
+
+    KEY is a key or an object path, with a NumPy index such as [0:4,:] behind it if only a part
+    is wanted, or a pattern. The middle of a tensor of more than 1,000 elements is left out. Each
+    tensor is checked against its crc32c before it is printed; a part cannot be.
+    """
+    if format not in _VALUE_FORMATS and not stats:
+        raise click.UsageError(
+            f"values do not print as {format}; {', '.join(_VALUE_FORMATS)} do, or add --stats"
+        )
+    chosen = bool(keys or include or exclude or kind)
+    if out is not None and (stats or not chosen):
+        raise click.UsageError("--out writes the values of one KEY")
+    location = locate(path)
+    settings.report(location)
+    with Checkpoint(location) as ckpt:
+        if not chosen and not stats:
+            _show_summary(settings, ckpt, full, format)
+            return
+        from ckpttool.query.targets import find_targets
+
+        rules = options.ordered_rules(click.get_current_context(), include, exclude)
+        kinds = [word for words in kind for word in words.split(",") if word]
+        targets = find_targets(ckpt, keys, rules, kinds=kinds)
+        for target in targets:
+            if target.index is not None:
+                settings.note(f"{target.key}: the crc32c of a part of a tensor is not checked")
+        if out is not None:
+            _write_file(settings, ckpt, targets, out, force)
+        else:
+            _show_tensors(settings, ckpt, targets, full, precision, stats, format)
+
+
+def _show_summary(settings: options.Settings, ckpt: Checkpoint, full: bool, format: str) -> None:
+    from ckpttool.query.summary import summarize
+    from ckpttool.render import summary as render
+
+    render.write_summary(summarize(ckpt), format, sys.stdout, settings.terminal(), full=full)
+
+
+def _show_tensors(
+    settings: options.Settings,
+    ckpt: Checkpoint,
+    targets: list[Target],
+    full: bool,
+    precision: int | None,
+    stats: bool,
+    format: str,
+) -> None:
+    from ckpttool.query import detail as query
+    from ckpttool.query.source import Source
+    from ckpttool.render import detail as render
+
+    terminal = settings.terminal()
+    as_json = format in ("json", "jsonl")
+    on_screen = format == "table" and terminal.interactive and not stats
+    details = query.describe_tensors(
+        ckpt,
+        targets,
+        limit=None if full else query.JSON_LIMIT if as_json else query.TEXT_LIMIT,
+        nodes=None if full else query.JSON_LIMIT if as_json else query.NODE_LIMIT,
+        values=not stats,
+        bins=_BINS if on_screen else 0,
+    )
+    render.write_details(
+        Source.of(ckpt),
+        details,
+        format,
+        sys.stdout,
+        terminal,
+        stats=stats,
+        precision=precision,
+        full=full,
+    )
+
+
+def _write_file(
+    settings: options.Settings, ckpt: Checkpoint, targets: list[Target], path: str, force: bool
+) -> None:
+    if len(targets) != 1:
+        raise click.UsageError(f"--out writes one tensor, not {len(targets)}")
+    from ckpttool.query.npy import write_npy
+
+    written = write_npy(ckpt, targets[0], path, force=force)
+    settings.note(f"{written.path}: {written.bytes} bytes")
+    if written.view is not None:
+        settings.warn(
+            f"NumPy files have no {written.view}: numpy.load('{path}').view(ml_dtypes."
+            f"{written.view}) gives the values"
+        )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ckpttool.bundle.entry import BundleEntry
 from ckpttool.bundle.reader import BundleReader
-from ckpttool.checkpoint.locate import SAVED_MODEL_NAMES, Location, locate
+from ckpttool.checkpoint.locate import Location, locate
 from ckpttool.checkpoint.nearest import nearest_names, quoted
 from ckpttool.errors import CkptError, MissingKeyError, UnsupportedError
 from ckpttool.meta.object_keys import GRAPH_KEY, key_of_path, object_path
@@ -121,21 +121,13 @@ class Checkpoint(Mapping[str, "Array"]):
         return read_state(self.location.state_path)
 
     @cached_property
-    def metagraph_path(self) -> str | None:
-        """The path of the `.meta` file or of the SavedModel's; None where there is neither."""
-        if self.location.meta_path is not None or self.location.saved_model is None:
-            return self.location.meta_path
-        beside = (os.path.join(self.location.saved_model, name) for name in SAVED_MODEL_NAMES)
-        return next(filter(os.path.exists, beside), None)
-
-    @cached_property
     def metagraphs(self) -> tuple[MetaGraph, ...]:
         """The MetaGraphs beside the tensors: of the `.meta` file or the SavedModel.
 
         Raises:
             CkptError: the file cannot be read.
         """
-        path = self.metagraph_path
+        path = self.location.meta_path
         if path is None:
             return ()
         from ckpttool.meta.metagraph import read_metagraphs
@@ -162,7 +154,7 @@ class Checkpoint(Mapping[str, "Array"]):
 
         if self.style == "object":
             return kinds_from_keys(self.entries)
-        path = self.metagraph_path
+        path = self.location.meta_path
         try:
             # A graph that holds its weights as constants would take longer to read than it helps.
             if path is not None and os.stat(path).st_size <= _MAX_GRAPH_FOR_KINDS:

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
-from typing import TextIO, cast
+from typing import TYPE_CHECKING, TextIO, cast
 
 from ckpttool.query.folder import CheckpointRow
 from ckpttool.query.grouping import FoldedRow, ScopeRow, short_name
 from ckpttool.query.listing import Listing, SliceRow, TensorRow, Totals
-from ckpttool.query.tree import TreeNode
 from ckpttool.render import humanize
 from ckpttool.render.console import Terminal
 from ckpttool.render.jsonout import write_json, write_jsonl
 from ckpttool.render.source import source_document
 from ckpttool.render.tabular import Column, RowFormat, write_rows
-from ckpttool.render.tree import write_tree
+
+if TYPE_CHECKING:
+    from ckpttool.query.tree import TreeNode
 
 SCHEMA = "ckpt.ls/1"
 
@@ -93,6 +94,8 @@ def write_listing(
         write_checkpoints(checkpoints, "table", stream, terminal)
         stream.write("\n")
     if tree is not None:
+        from ckpttool.render.tree import write_tree
+
         write_tree(tree, listing.source.prefix, stream, terminal)
     elif scopes is not None:
         write_rows(scopes, _SCOPE, rows, stream, terminal=terminal)

@@ -157,5 +157,13 @@ class DestinationError(CkptError):
     """A checkpoint must not be written there: it exists, or shares files with the source."""
 
 
+class SurgeryError(CkptError):
+    """A change was asked for that must not be made."""
+
+
+class KeyCollisionError(SurgeryError):
+    """Two tensors or objects would have the same name."""
+
+
 class InvalidTensorError(CkptError, ValueError):
     """A tensor that was handed over for writing cannot be stored as asked."""

@@ -295,7 +295,7 @@ def _folder_hint(folder: str) -> str:
     if models:
         shown = quoted(os.path.join(folder, name) for name in sorted(models)[:5])
         return f"; name a SavedModel: {shown}"
-    return "; there is no checkpoint in it"
+    return "; the folder has no checkpoint"
 
 
 def _hint(typed: str) -> str:

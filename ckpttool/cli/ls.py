@@ -38,7 +38,10 @@ EXAMPLES = (
 @click.option("-d", "--checkpoints", is_flag=True, help="List the checkpoints of the folder.")
 @click.option("-l", "--long", is_flag=True, help="Add shard, offset, crc32c and slices.")
 @click.option(
-    "--sort", type=click.Choice(SORT_ORDERS), default="key", help="Order of the rows; key."
+    "--sort",
+    type=click.Choice(SORT_ORDERS),
+    default="key",
+    help="Order of the rows; by key unless given.",
 )
 @click.option("--limit", metavar="N", type=click.IntRange(0), help="At most so many rows.")
 @click.option("--tree", is_flag=True, help="Draw the object graph, or the scopes, as a tree.")
@@ -52,7 +55,7 @@ EXAMPLES = (
 @click.option(
     "--object-paths/--keys",
     "object_paths",
-    help="Name tensors by object path, or by key, as is the default.",
+    help="Name tensors by object path, or by key, which is the default.",
 )
 @options.format_options()
 @options.pass_settings
@@ -73,12 +76,18 @@ def command(
     """List the tensors of a checkpoint: key, dtype, shape, kind and bytes.
 
     Only the index is read, so this works on a checkpoint of any size, and without its data
-    shards. PATTERN is a key, an object path, a scope, a glob or re:REGEX.
+    shards. PATTERN is a key, an object path, a scope, a glob, =NAME, re:REGEX or @FILE; see
+    ckpt-selection(7).
     """
     if checkpoints + tree + collapse > 1 or (depth is not None and (checkpoints or collapse)):
         raise click.UsageError("--checkpoints, --collapse and --tree or --depth exclude each other")
     if tree and format not in ("table", "plain", "json"):
         raise click.UsageError("--tree prints as table, plain or json")
+    grouped = tree or collapse or depth is not None
+    if (checkpoints or grouped) and (long or object_paths):
+        raise click.UsageError("--long and --object-paths go with a list of tensors")
+    if (checkpoints or tree) and (sort != "key" or limit is not None):
+        raise click.UsageError("--sort and --limit go with rows of tensors")
     if checkpoints:
         if not selector.selects_all:
             raise click.UsageError("--checkpoints lists checkpoints; patterns select tensors")
@@ -87,7 +96,7 @@ def command(
     location = locate(path)
     settings.report(location)
     with Checkpoint(location) as ckpt:
-        listing = list_tensors(ckpt, selector, sort=sort, limit=None if tree else limit)
+        listing = list_tensors(ckpt, selector, sort=sort, limit=None if grouped else limit)
         if listing.source.missing_shards:
             missing = ", ".join(listing.source.missing_shards)
             settings.warn(f"data shards are missing: {missing}; listed from the index alone")
@@ -104,9 +113,9 @@ def command(
 
             write(tree=build_tree(ckpt, listing.rows, depth=depth))
         elif depth is not None:
-            write(scopes=by_scope(listing.rows, depth))
+            write(scopes=by_scope(listing.rows, depth)[:limit])
         elif collapse:
-            write(folded=fold_numbers(listing.rows))
+            write(folded=fold_numbers(listing.rows)[:limit])
         else:
             write(long=long, object_paths=object_paths)
 

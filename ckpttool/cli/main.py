@@ -111,7 +111,12 @@ class CommandTable(click.Group):
         "help_option_names": ["-h", "--help"],
     },
 )
-@click.version_option(__version__, prog_name=failures.PROGRAM, message="%(prog)s %(version)s")
+@click.version_option(
+    __version__,
+    prog_name=failures.PROGRAM,
+    message="%(prog)s %(version)s",
+    allow_from_autoenv=False,
+)
 @click.pass_context
 def cli(ctx: click.Context) -> None:
     """Look into TensorFlow checkpoints and operate on them, without TensorFlow.

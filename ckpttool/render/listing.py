@@ -54,7 +54,7 @@ _CHECKPOINT = (
     Column("tensors", align="right", human=humanize.number),
     _BYTES,
     Column("complete", human=lambda complete: "complete" if complete else "INCOMPLETE"),
-    Column("missing", fold=True, style="red"),
+    Column("missing", fold=True),
 )
 
 
@@ -98,6 +98,8 @@ def write_listing(
 
         write_tree(tree, listing.source.prefix, stream, terminal)
     elif scopes is not None:
+        if rows == "names":  # a scope that holds several kinds is still one scope
+            scopes = list({row.scope: row for row in scopes}.values())
         write_rows(scopes, _SCOPE, rows, stream, terminal=terminal)
     elif folded is not None:
         write_rows(folded, _FOLDED, rows, stream, terminal=terminal)

@@ -178,7 +178,7 @@ class TestState:
 
     def test_nothing_there_at_all(self, tmp_path: Path) -> None:
         write_state(tmp_path / "checkpoint", "ckpt-9")
-        assert complaint(tmp_path).endswith("does not exist; there is no checkpoint in it")
+        assert complaint(tmp_path).endswith("does not exist; the folder has no checkpoint")
 
     @pytest.mark.parametrize("text", ["", 'all_model_checkpoint_paths: "ckpt-5"\n'])
     def test_no_name_in_it(self, folder: Path, text: str) -> None:
@@ -368,7 +368,7 @@ class TestNothingFound:
             ("tf_ckpt/ckpt-4", "there is no folder 'tf_ckpt'; nearest: 'tf_ckpts'"),
             ("tf_ckpts/zzzzzz", "the folder has 'ckpt-5', 'ckpt-4', 'ckpt-3'"),
             ("empty/zzzzzz", "no such checkpoint, file or folder"),
-            ("empty", "no 'checkpoint' file in the folder; there is no checkpoint in it"),
+            ("empty", "no 'checkpoint' file in the folder; the folder has no checkpoint"),
             ("half/ckpt-1", "its data shards exist, but its index 'ckpt-1.index' does not"),
             ("half/ckpt-1.data-00000-of-00001", "there is no 'half/ckpt-1.index'"),
             ("half/ckpt-2", "begun ('ckpt-2_temp…') but not finished"),
@@ -432,7 +432,7 @@ class TestOddFiles:
     def test_pipes_in_a_folder_do_not_hang(self, tmp_path: Path) -> None:
         for name in ("checkpoint", "export.meta", "saved_model.pb", "model", "m-00000-of-00001"):
             os.mkfifo(tmp_path / name)
-        assert "there is no checkpoint in it" in complaint(tmp_path)
+        assert "the folder has no checkpoint" in complaint(tmp_path)
         assert "no such checkpoint" in complaint(tmp_path / "m")
 
     def test_devices_and_sockets(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

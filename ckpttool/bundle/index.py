@@ -97,7 +97,8 @@ class BundleIndex:
     Attributes:
         path: of the index file.
         size: of the index file, in bytes.
-        modified: when it was last written, in seconds since the epoch.
+        modified: when it was last written, in seconds since 1970.
+        identity: by which a later look can tell whether the file is still the same.
         header: what holds for the whole bundle.
         entries: every tensor, without the entries of slices.
 
@@ -117,6 +118,7 @@ class BundleIndex:
             records = dict(TableReader(file).items())
             self.size = file.size
             self.modified = file.modified
+            self.identity = file.identity
         if b"" not in records:
             raise CorruptError(
                 "the index has no header: its first key is not empty", path=self.path

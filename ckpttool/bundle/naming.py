@@ -7,7 +7,7 @@ PREFIX.data-00001-of-00002
 
 from __future__ import annotations
 
-import glob
+import os
 import re
 
 _SHARD = re.compile(r"\.data-(\d{5,})-of-(\d{5,})\Z")
@@ -26,8 +26,13 @@ def shard_path(prefix: str, shard_id: int, num_shards: int) -> str:
 
 def find_shards(prefix: str) -> list[str]:
     """Return the paths of all data shards of a prefix that exist, whatever their count."""
-    pattern = glob.escape(prefix) + ".data-*-of-*"
-    return sorted(path for path in glob.glob(pattern) if _SHARD.search(path))
+    folder, name = os.path.split(prefix)
+    try:
+        names = os.listdir(folder or os.curdir)
+    except (OSError, ValueError):  # no folder, or no path at all
+        return []
+    found = [each for each in names if (split := split_shard_path(each)) and split[0] == name]
+    return [os.path.join(folder, each) for each in sorted(found)]
 
 
 def split_shard_path(path: str) -> tuple[str, int, int] | None:

@@ -29,6 +29,15 @@ def file_error(error: OSError, path: str) -> CkptError:
     return FileAccessError((error.strerror or str(error)).lower(), path=path)
 
 
+# Device, inode, size and time of the last change of the contents.
+Identity = tuple[int, int, int, int]
+
+
+def identity_of(status: os.stat_result) -> Identity:
+    """Return what changes when a file is replaced or written to."""
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+
+
 class RandomAccessFile:
     """A file of known size; every read is checked against it first.
 
@@ -37,6 +46,11 @@ class RandomAccessFile:
     Args:
         path: a regular file or a link to one. Anything else (a folder, a device, a named pipe,
             on which opening would wait for a writer) is refused.
+
+    Attributes:
+        size: in bytes.
+        modified: when it was last written, in seconds since 1970.
+        identity: by which a later look can tell whether it is still the same.
 
     Raises:
         MissingFileError: there is no such file.
@@ -59,6 +73,7 @@ class RandomAccessFile:
             raise FileAccessError("not a regular file", path=path)
         self.size: int = status.st_size
         self.modified: float = status.st_mtime
+        self.identity = identity_of(status)
 
     def __enter__(self) -> RandomAccessFile:
         return self

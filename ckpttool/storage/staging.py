@@ -13,8 +13,10 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import os
 import secrets
+import stat
 from types import TracebackType
 
 from ckpttool.errors import DestinationError, FileAccessError
@@ -22,29 +24,30 @@ from ckpttool.storage.source import file_error
 
 TEMPORARY_SUFFIX = ".ckpt-tmp"
 
+# Linux: share the blocks of a file.
+_FICLONE = 0x40049409
 # How file systems say that they cannot do this at all.
 _NOT_SUPPORTED = (errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
 
 
 class StagedFile:
-    """A file being written under its temporary name; made by `StagedFiles.create`.
+    """A file under its temporary name; made by the methods of `StagedFiles`.
 
     Attributes:
         path: what it will be called.
-        size: bytes written so far.
+        temporary: what it is called now.
+        size: bytes written so far, or of the file that it is a link to.
     """
 
-    def __init__(self, path: str, temporary: str) -> None:
+    def __init__(self, path: str, temporary: str, fd: int, size: int = 0) -> None:
         self.path = path
         self.temporary = temporary
-        self.size = 0
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-        try:
-            self._fd = os.open(temporary, flags, 0o666)
-        except OSError as error:
-            raise file_error(error, path) from error
-        except ValueError as error:  # a NUL, or text that no file system can spell
-            raise FileAccessError(str(error), path=path) from error
+        self.size = size
+        self._fd = fd
+
+    def fileno(self) -> int:
+        """Return the file descriptor."""
+        return self._fd
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         """Append bytes."""
@@ -56,6 +59,20 @@ class StagedFile:
                 raise file_error(error, self.path).locate(offset=self.size) from error
             self.size += done
             rest = rest[done:]
+
+    def take_permissions(self, like: str) -> None:
+        """Give the file the mode of another and, where we may, its owner.
+
+        Raises:
+            FileAccessError: the operating system refused.
+        """
+        try:
+            status = os.stat(like)
+            with contextlib.suppress(OSError):
+                os.fchown(self._fd, status.st_uid, status.st_gid)
+            os.fchmod(self._fd, stat.S_IMODE(status.st_mode))
+        except OSError as error:
+            raise file_error(error, self.path) from error
 
     def sync(self) -> None:
         """Wait until the bytes are on the disk, then close the file."""
@@ -99,11 +116,65 @@ class StagedFiles:
 
     def create(self, path: str) -> StagedFile:
         """Start a file that will be called `path`."""
-        folder, name = os.path.split(path)
-        temporary = os.path.join(folder, f".{name}.{self._tag}{TEMPORARY_SUFFIX}")
-        staged = StagedFile(path, temporary)
+        temporary = self.temporary_name(path)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        try:
+            staged = StagedFile(path, temporary, os.open(temporary, flags, 0o666))
+        except OSError as error:
+            raise file_error(error, path) from error
+        except ValueError as error:  # a NUL, or text that no file system can spell
+            raise FileAccessError(str(error), path=path) from error
         self._files.append(staged)
         return staged
+
+    def link(self, source: str, path: str) -> StagedFile | None:
+        """Stage a second name for a file.
+
+        Args:
+            source: the file; it is not changed.
+            path: what the second name will be.
+
+        Returns:
+            The file, or None where the file system cannot have links between the two places.
+        """
+        temporary = self.temporary_name(path)
+        try:
+            os.link(source, temporary)
+        except OSError as error:
+            if error.errno in (*_NOT_SUPPORTED, errno.EPERM, errno.EXDEV, errno.EMLINK):
+                return None
+            raise file_error(error, path) from error
+        fd = os.open(temporary, os.O_RDONLY | os.O_CLOEXEC)
+        staged = StagedFile(path, temporary, fd, os.fstat(fd).st_size)
+        self._files.append(staged)
+        return staged
+
+    def clone(self, source: str, path: str) -> StagedFile | None:
+        """Stage a copy of a file that shares its blocks until one of the two is changed.
+
+        Args:
+            source: the file; it is not changed.
+            path: what the copy will be called.
+
+        Returns:
+            The file, or None where the file system cannot do this.
+        """
+        staged = self.create(path)
+        try:
+            with open(source, "rb") as file:
+                fcntl.ioctl(staged.fileno(), _FICLONE, file.fileno())
+                staged.size = os.fstat(file.fileno()).st_size
+        except OSError:
+            self._files.remove(staged)
+            staged.close()
+            _remove(staged.temporary)
+            return None
+        return staged
+
+    def temporary_name(self, path: str) -> str:
+        """Return the name that something to be called `path` has until then."""
+        folder, name = os.path.split(path)
+        return os.path.join(folder, f".{name}.{self._tag}{TEMPORARY_SUFFIX}")
 
     def commit(self, *, replace_last: bool = False) -> None:
         """Give the files their names, the one created last after all others.

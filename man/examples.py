@@ -1,0 +1,72 @@
+"""A folder in which the examples of the pages, of `--help` and of README.md can be tried.
+
+    python man/examples.py FOLDER
+
+It gets the checkpoints that the examples speak of, copied from fixtures/.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+_ROOT = Path(__file__).resolve().parents[1]
+_FIXTURES = _ROOT / "fixtures"
+# What the examples call it, and what it is.
+_FOLDERS = {
+    "ckpts": "v2/tf2.21/guide_legacy_adam_resumed/tf_ckpts",
+    "tf_ckpts": "v2/tf2.21/guide_legacy_adam_resumed/tf_ckpts",
+    "saved_model": "saved_model/tf2.21/tf_keras/model",
+}
+_CHECKPOINTS = {
+    "model.ckpt-3": "v2/tf2.21/saver_v2/model.ckpt-3",
+    "odd": "v2/tf2.21/odd_keys/odd",
+}
+# Variables that would change what an example prints.
+_TELLING = ("CKPT_", "_CKPT_", "CLICOLOR", "COLUMNS", "FORCE_COLOR", "NO_COLOR")
+
+
+def make(folder: Path) -> None:
+    """Fill a folder with the checkpoints of the examples."""
+    for name, fixture in _FOLDERS.items():
+        shutil.copytree(_FIXTURES / fixture, folder / name)
+    for name, fixture in _CHECKPOINTS.items():
+        source = _FIXTURES / fixture
+        for path in source.parent.glob(f"{source.name}.*"):
+            shutil.copy(path, folder / f"{name}{path.name[len(source.name) :]}")
+
+
+def run(lines: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run the lines of an example in a shell.
+
+    Args:
+        lines: as a user types them.
+        folder: one that `make` has filled.
+    """
+    programs = folder / ".bin"
+    programs.mkdir(exist_ok=True)
+    program = programs / "ckpt"
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m ckpttool "$@"\n', encoding="utf-8")
+    program.chmod(0o755)
+    environ = {name: text for name, text in os.environ.items() if not name.startswith(_TELLING)}
+    environ["PATH"] = f"{programs}{os.pathsep}{environ['PATH']}"
+    environ["PYTHONPATH"] = str(_ROOT)
+    return subprocess.run(
+        ["sh", "-e", "-c", lines],
+        cwd=folder,
+        env=environ,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        check=False,
+        timeout=120,
+    )
+
+
+if __name__ == "__main__":
+    target = Path(sys.argv[1])
+    target.mkdir(parents=True, exist_ok=True)
+    make(target)

@@ -1,0 +1,102 @@
+"""What README.md tells people to type works."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import ckpttool
+from man import examples, generate
+
+ROOT = Path(__file__).resolve().parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+CI = ROOT / ".ci" / "run"
+COMMANDS = re.findall(r"^\|[^|]*\| `(ckpt [^`]*)` \|$", README, re.MULTILINE)
+
+
+def block(language: str) -> str:
+    """Return the one block of code in a language."""
+    (found,) = re.findall(rf"^```{language}\n((?s:.*?))^```$", README, re.MULTILINE)
+    return str(found)
+
+
+def set_up_commands() -> list[str]:
+    return [line.removeprefix("$ ") for line in block("console").splitlines() if line[:2] == "$ "]
+
+
+def test_every_row_of_the_table_is_a_command() -> None:
+    _, _, table = README.partition("| you want | the command |\n|---|---|\n")
+    rows = table.partition("\n\n")[0].splitlines()
+    assert len(rows) == len(COMMANDS) > 10
+
+
+@pytest.mark.parametrize("line", COMMANDS)
+def test_commands_run(line: str, tmp_path: Path) -> None:
+    examples.make(tmp_path)
+    before = set(tmp_path.iterdir())
+    done = examples.run(line, tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    made = [path for path in set(tmp_path.iterdir()) - before if path.is_file()]
+    assert done.stdout.strip() or (made and all(path.stat().st_size for path in made))
+
+
+def test_python_runs(tmp_path: Path) -> None:
+    examples.make(tmp_path)
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", block("python")],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    with ckpttool.open_checkpoint(tmp_path / "tf_ckpts") as read:
+        assert [line.split(" ")[0] for line in done.stdout.splitlines()] == list(read)
+        with ckpttool.open_checkpoint(tmp_path / "out" / "ckpt-1") as written:
+            assert (written["w"] == read["net/l1/kernel"]).all()
+
+
+def test_set_up_is_two_commands() -> None:
+    assert len(set_up_commands()) == 2
+    for line in set_up_commands():
+        for part in line.split(" && "):
+            subprocess.run(["sh", "-n", "-c", part], check=True)
+    for word in shlex.split(set_up_commands()[0]):
+        assert not word.startswith("fixtures/") or (ROOT / word).exists()
+
+
+@pytest.mark.skipif(not CI.exists(), reason="there is no .ci/run")
+def test_ci_runs_the_set_up() -> None:
+    script = CI.read_text(encoding="utf-8")
+    reader = re.search(r"^readme_commands\(\) \{\n(?s:.*?)^\}$", script, re.MULTILINE)
+    assert reader and "legs=(readme " in script
+    done = subprocess.run(
+        ["bash", "-euc", f"{reader[0]}\nreadme_commands"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.splitlines() == set_up_commands()
+
+
+def test_functions_exist() -> None:
+    names = re.findall(r"`([a-z]+_[a-z_]+)`", README.partition("## In Python")[2])
+    assert "load_checkpoint" in names
+    assert set(names) <= set(ckpttool.__all__)
+
+
+def test_pages_exist() -> None:
+    named = re.findall(r"`man (?:\d )?([a-z-]+)`", README)
+    numbered = re.findall(r"`man (\d) ([a-z-]+)`", README)
+    pages = {path.name for path in generate.pages()}
+    assert len(named) >= 3
+    assert {f"{stem}.{number}" for number, stem in numbered} <= pages
+    assert set(named) <= {name.rsplit(".", 1)[0] for name in pages}

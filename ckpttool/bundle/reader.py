@@ -213,9 +213,8 @@ class BundleReader:
 
     def _join(self, key: str, entry: BundleEntry, box: Bounds) -> Array:
         """Return the part of a partitioned tensor that lies in `box`."""
-        import numpy as np
-
         from ckpttool.tensor.slices import check_coverage
+        from ckpttool.tensor.values import empty_array
 
         self._require_readable(key, entry)
         stored = self.index.slice_entries(key)
@@ -232,7 +231,7 @@ class BundleReader:
         except CkptError as error:
             error.locate(path=self.index.path, key=key)
             raise
-        out = np.empty([stop - start for start, stop in box], entry.dtype.numpy_dtype)
+        out = empty_array(entry.dtype, tuple(stop - start for start, stop in box))
         for part, part_entry in stored:
             bounds = part.bounds(entry.shape)
             common = [(max(a, c), min(b, d)) for (a, b), (c, d) in zip(bounds, box, strict=True)]

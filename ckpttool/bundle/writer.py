@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ckpttool.bundle.entry import BundleEntry, BundleHeader
 from ckpttool.bundle.index import BundleIndex
@@ -266,16 +266,10 @@ def _encode_key(key: str) -> bytes:
 
 
 def _as_tensor(value: ArrayLike, key: str) -> tuple[Array, DType]:
-    import numpy as np
+    from ckpttool.tensor.values import to_array
 
     try:
-        try:
-            array: np.ndarray[Any, np.dtype[Any]] = np.asanyarray(value)
-        except UnicodeError:  # text beside bytes
-            array = np.asarray(value, dtype=object)
-        if array.dtype.kind in "SU" and not isinstance(value, np.ndarray):
-            # An array of fixed-width text would drop NULs at the end of each element.
-            array = np.asarray(value, dtype=object)
+        array = to_array(value)
         return array, dtype_of_array(array)
     except (TypeError, ValueError) as error:
         raise InvalidTensorError(str(error), key=key) from error

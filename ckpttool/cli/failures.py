@@ -34,6 +34,18 @@ _SPELL = "ckpttool.spell"
 _OUTPUT_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 
 
+class Terminated(KeyboardInterrupt):
+    """A signal asked the program to end; raised by handlers, so that clean-up is done.
+
+    Args:
+        number: of the signal.
+    """
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
 class Verbosity(Protocol):
     """Whatever knows how much the user wants to be told, even if only after parsing."""
 
@@ -100,7 +112,7 @@ def _end(error: BaseException, settings: Verbosity) -> int:
         _discard(sys.stdout)
     if isinstance(error, (KeyboardInterrupt, click.exceptions.Abort)):
         complain("interrupted")
-        return INTERRUPTED
+        return 128 + error.number if isinstance(error, Terminated) else INTERRUPTED
     _tell(error)
     if settings.verbosity >= 2:
         _show_traceback(error)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar
@@ -27,6 +27,7 @@ else:
     TextType = click.ParamType  # not generic in the older versions of click
 
 F = TypeVar("F", bound=Callable[..., Any])
+V = TypeVar("V")
 OUTPUT_FORMATS = ("table", "plain", "json", "jsonl", "csv", "markdown", "names")
 _ORDER = "ckpttool.cli.options.order"
 _JSON = "ckpttool.cli.options.json"
@@ -52,6 +53,10 @@ class Settings:
         """Tell something on stderr that was asked for by -v."""
         if self.verbosity:
             complain(printable(message))
+
+    def tell(self, message: str) -> None:
+        """Tell on stderr what came of it."""
+        complain(printable(message))
 
     def warn(self, message: str) -> None:
         """Tell on stderr what the user has to know though all goes on."""
@@ -249,14 +254,30 @@ def ordered_rules(ctx: click.Context, include: Iterable[str], exclude: Iterable[
 
     What came from the environment has no order: includes come first.
     """
-    values = {"include": iter(include), "exclude": iter(exclude)}
-    rules = []
+    values = in_order(ctx, {"include": include, "exclude": exclude})
+    return [Rule(text, include=name == "include") for name, text in values]
+
+
+def in_order(ctx: click.Context, values: Mapping[str, Iterable[V]]) -> list[tuple[str, V]]:
+    """Return the values of repeatable options as they stood on the command line.
+
+    What came from the environment has no order and follows in the order of `values`.
+
+    Args:
+        ctx: the context of the command.
+        values: what click gave for each option, by the name of its parameter.
+
+    Returns:
+        Name of the parameter, and value.
+    """
+    rest = {name: iter(each) for name, each in values.items()}
+    out = []
     for name in ctx.meta.get(_ORDER, ()):
-        if name in values and ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
-            rules.append(Rule(next(values[name]), include=name == "include"))
-    for name, rest in values.items():
-        rules += [Rule(text, include=name == "include") for text in rest]
-    return rules
+        if name in rest and ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            out.append((name, next(rest[name])))
+    for name, left in rest.items():
+        out += [(name, value) for value in left]
+    return out
 
 
 def format_options(*formats: str) -> Callable[[F], F]:

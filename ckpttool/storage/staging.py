@@ -167,7 +167,7 @@ class StagedFiles:
         except OSError:
             self._files.remove(staged)
             staged.close()
-            _remove(staged.temporary)
+            remove_quietly(staged.temporary)
             return None
         return staged
 
@@ -203,7 +203,7 @@ class StagedFiles:
             # An interrupt may come just after the step that counts: then all of them stay.
             if not _has_name(last):
                 for path in published:
-                    _remove(path)
+                    remove_quietly(path)
             raise
         self._sync_folders()
         self._files.clear()
@@ -213,7 +213,7 @@ class StagedFiles:
         while self._files:
             staged = self._files.pop()
             staged.close()
-            _remove(staged.temporary)
+            remove_quietly(staged.temporary)
 
     def _sync_folders(self) -> None:
         for folder in {os.path.dirname(staged.path) or os.curdir for staged in self._files}:
@@ -255,7 +255,7 @@ def _publish(staged: StagedFile) -> None:
             raise file_error(error, staged.path) from error
         _take_name(staged)
         return
-    _remove(staged.temporary)
+    remove_quietly(staged.temporary)
 
 
 def _take_name(staged: StagedFile) -> None:
@@ -269,7 +269,7 @@ def _take_name(staged: StagedFile) -> None:
     try:
         _rename(staged)
     except BaseException:
-        _remove(staged.path)
+        remove_quietly(staged.path)
         raise
 
 
@@ -280,6 +280,7 @@ def _rename(staged: StagedFile) -> None:
         raise file_error(error, staged.path) from error
 
 
-def _remove(path: str) -> None:
+def remove_quietly(path: str) -> None:
+    """Remove a file; that it cannot be removed is no matter."""
     with contextlib.suppress(OSError):
         os.unlink(path)

@@ -6,6 +6,7 @@ slices      parts of a partitioned tensor, and whether they cover it
 slice_key   the key under which a slice lies
 strings     the bytes of a string tensor
 variants    the bytes of a variant tensor
+verifier    the crc32c of a tensor's bytes as they stream by
 values      bytes to arrays and back, joining slices
 region      NumPy indices, and which part of a tensor they need
 """

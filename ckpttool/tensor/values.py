@@ -7,7 +7,7 @@ below a byte take a whole one.
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from ckpttool.tensor.dtypes import STRING, VARIANT, DType
 from ckpttool.tensor.shape import Shape
 from ckpttool.tensor.strings import encode_strings
 from ckpttool.tensor.variants import VariantElement, encode_variants
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 # What NumPy can hold; TensorFlow goes up to 254.
 MAX_RANK = 32 if np.__version__.startswith("1.") else 64
@@ -48,6 +51,28 @@ def decode_array(dtype: DType, shape: Shape, data: memoryview, *, big_endian: bo
     else:
         flat = np.frombuffer(data, numpy_dtype)
     return np.require(flat.reshape(shape), requirements="A")
+
+
+def to_array(value: ArrayLike) -> Array:
+    """Return an array of a value, as NumPy makes it but for text.
+
+    NumPy would drop NULs at the end of text and bytes: in lists they become objects.
+
+    Raises:
+        ValueError: the value is nested unevenly.
+    """
+    try:
+        array: Array = np.asanyarray(value)
+    except UnicodeError:  # text beside bytes
+        return np.asarray(value, dtype=object)
+    if array.dtype.kind in "SU" and not isinstance(value, np.ndarray):
+        return np.asarray(value, dtype=object)
+    return array
+
+
+def empty_array(dtype: DType, shape: Shape) -> Array:
+    """Return an array of a dtype and shape, its elements not set."""
+    return np.empty(shape, dtype.numpy_dtype)
 
 
 def object_array(elements: list[Any], shape: Shape) -> Array:

@@ -1,0 +1,125 @@
+"""`ckpt rename`: other names for tensors and objects."""
+
+from __future__ import annotations
+
+import click
+
+from ckpttool.checkpoint.locate import locate
+from ckpttool.checkpoint.open import Checkpoint
+from ckpttool.cli import options
+from ckpttool.cli.writing import FORMATS, Destination, carry_out, write_options
+from ckpttool.surgery import rules as rule_kinds
+from ckpttool.surgery.plan import Plan
+from ckpttool.surgery.rename import promote_averages, rename
+from ckpttool.surgery.rules import Rule
+from ckpttool.surgery.tables import list_tables, load_table
+
+EXAMPLES = (
+    ("ckpt rename ckpts net=model -o out/ckpt-1", "An object, and all that is below it."),
+    ("ckpt rename ckpts net/l1=net/dense -o out/ckpt-2 -n", "Print what would become of it."),
+    (
+        "ckpt rename ckpts --sub 'l(\\d+)' 'layer_\\1' -o out/ckpt-3",
+        "Every name that an expression matches.",
+    ),
+    ("ckpt rename model.ckpt-3 --prefix tower/ -o out/model.ckpt", "A scope around all names."),
+)
+
+
+def _print_tables(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    if value and not ctx.resilient_parsing:
+        for name, purpose in list_tables():
+            click.echo(f"{name}\t{purpose}")
+        ctx.exit()
+
+
+@options.command("rename", examples=EXAMPLES)
+@options.path_argument("source", metavar="SRC")
+@click.argument("moves", metavar="[OLD=NEW]...", nargs=-1, type=options.TensorName())
+@click.option(
+    "--sub",
+    metavar="REGEX REPLACEMENT",
+    nargs=2,
+    multiple=True,
+    help="Replace what an expression matches anywhere in a name.",
+)
+@click.option(
+    "--map",
+    "map",
+    metavar="FILE",
+    multiple=True,
+    type=click.Path(),
+    help="Rules from a file: a JSON object, or two columns.",
+)
+@click.option("--table", metavar="NAME", multiple=True, help="Rules that come with ckpt.")
+@click.option("--strip-prefix", metavar="TEXT", multiple=True, help="Take text off names.")
+@click.option("--prefix", metavar="TEXT", multiple=True, help="Put text before all names.")
+@click.option(
+    "--promote-ema", is_flag=True, help="Exchange weights and their moving averages, before rules."
+)
+@click.option("--strict", is_flag=True, help="Refuse if there is a name that no rule matches.")
+@click.option(
+    "--list-tables",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_tables,
+    help="Print the names of the tables and leave.",
+)
+@write_options
+@options.format_options(*FORMATS)
+@options.pass_settings
+def command(
+    settings: options.Settings,
+    source: str,
+    moves: tuple[str, ...],
+    sub: tuple[tuple[str, str], ...],
+    map: tuple[str, ...],
+    table: tuple[str, ...],
+    strip_prefix: tuple[str, ...],
+    prefix: tuple[str, ...],
+    promote_ema: bool,
+    strict: bool,
+    destination: Destination,
+    format: str,
+) -> None:
+    """Give tensors other names, and in an object-based checkpoint the objects that hold them.
+
+    OLD is a key, an object path or a scope. All rules look at the names as they are, and the
+    first that matches a name decides: OLD=NEW first, then the options as they stand. No tensor
+    is moved: data shards are carried over whole, by link where that is possible.
+    """
+    rules: list[Rule] = [rule_kinds.parse_move(text) for text in moves]
+    given: dict[str, tuple[object, ...]] = {
+        "map": map,
+        "table": table,
+        "sub": sub,
+        "strip_prefix": strip_prefix,
+        "prefix": prefix,
+    }
+    for name, value in options.in_order(click.get_current_context(), given):
+        rules += _rules(name, value)
+    if not rules and not promote_ema:
+        raise click.UsageError("no rule says what to rename")
+    location = locate(source)
+    settings.report(location)
+    with Checkpoint(location) as ckpt:
+        plan = Plan.of(ckpt)
+        if promote_ema:
+            plan = promote_averages(plan)
+        if rules:
+            plan = rename(plan, rules, strict=strict)
+        carry_out(settings, plan, destination, "rename", format)
+
+
+def _rules(name: str, value: object) -> list[Rule]:
+    """Return the rules that an option stands for."""
+    if isinstance(value, tuple):
+        return [rule_kinds.parse_substitution(*value)]
+    text = str(value)
+    if name == "map":
+        return list(rule_kinds.read_map(text))
+    if name == "table":
+        return load_table(text)
+    if name == "strip_prefix":
+        return [rule_kinds.StripPrefixRule(text)]
+    return [rule_kinds.PrefixRule(text)]

@@ -1,0 +1,140 @@
+"""What the commands that write checkpoints share: their options, and how they end."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Callable
+from functools import wraps
+from types import FrameType
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+
+import click
+
+from ckpttool.bundle.naming import INDEX_SUFFIX
+from ckpttool.cli import options
+from ckpttool.cli.failures import Terminated
+from ckpttool.surgery.apply import WriteOptions, plan_receipt, replace_source, write_plan
+from ckpttool.surgery.carry import DATA_MODES
+from ckpttool.surgery.companions import META_MODES
+
+if TYPE_CHECKING:
+    from ckpttool.surgery.plan import Plan
+
+F = TypeVar("F", bound=Callable[..., Any])
+FORMATS = ("table", "plain", "json", "jsonl", "csv", "markdown", "names")
+
+
+class Destination:
+    """Where and how a plan is to be written, as the options say.
+
+    Attributes:
+        prefix: of a new checkpoint; None to write in place.
+        options: how.
+        dry_run: whether to write nothing.
+    """
+
+    def __init__(self, prefix: str | None, write_options: WriteOptions, *, dry_run: bool) -> None:
+        self.prefix = prefix
+        self.options = write_options
+        self.dry_run = dry_run
+
+
+def write_options(function: F) -> F:
+    """Add the options that say where and how to write; the function gets a `destination`."""
+
+    @wraps(function)
+    def with_destination(
+        *args: Any,
+        output: str | None,
+        in_place: bool,
+        data: Any,
+        compact: bool,
+        force: bool,
+        update_state: bool,
+        meta: Any,
+        dry_run: bool,
+        **kwargs: Any,
+    ) -> Any:
+        if (output is None) != in_place:
+            raise click.UsageError("either -o DST or --in-place says where to write")
+        if in_place and (force or data != "auto"):
+            raise click.UsageError("--force and --data go with -o")
+        prefix = output.removesuffix(INDEX_SUFFIX) if output is not None else None
+        how = WriteOptions(data, compact, force, update_state, meta)
+        destination = Destination(prefix, how, dry_run=dry_run)
+        return function(*args, destination=destination, **kwargs)
+
+    decorators = (
+        click.option(
+            "-o", "--output", metavar="DST", type=click.Path(), help="Prefix of a new checkpoint."
+        ),
+        click.option("--in-place", is_flag=True, help="Change the checkpoint itself."),
+        click.option("-n", "--dry-run", is_flag=True, help="Print the plan; write nothing."),
+        click.option(
+            "--data",
+            type=click.Choice(DATA_MODES),
+            default="auto",
+            help="How data shards get there: auto takes the first of the others that works.",
+        ),
+        click.option("--compact", is_flag=True, help="Rewrite data shards without dead bytes."),
+        click.option("--force", is_flag=True, help="Replace a checkpoint at DST."),
+        click.option(
+            "--update-state", is_flag=True, help="Make it the latest in its folder's state file."
+        ),
+        click.option(
+            "--meta",
+            type=click.Choice(META_MODES),
+            default="auto",
+            help="The .meta file: auto copies it where no key changed.",
+        ),
+    )
+    decorated: Any = with_destination
+    for decorator in reversed(decorators):
+        decorated = decorator(decorated)
+    return decorated  # type: ignore[no-any-return]
+
+
+def carry_out(
+    settings: options.Settings, plan: Plan, destination: Destination, name: str, format: str
+) -> None:
+    """Write a plan, or only print it, and tell what came of it.
+
+    Args:
+        settings: of this run.
+        plan: what to write.
+        destination: where and how.
+        name: of the command, for the JSON schema.
+        format: how to print the changes.
+    """
+    from ckpttool.render.progress import progress_bar
+    from ckpttool.render.surgery import summary_line, write_changes
+
+    how = destination.options
+    prefix = plan.source.prefix if destination.prefix is None else destination.prefix
+    if destination.dry_run:
+        receipt = plan_receipt(plan, prefix, how)
+    else:
+        _end_cleanly()
+        with progress_bar(settings.terminal(sys.stderr), "copying") as on_progress:
+            if destination.prefix is None:
+                receipt = replace_source(plan, how, on_progress=on_progress)
+            else:
+                receipt = write_plan(plan, prefix, how, on_progress=on_progress)
+    done = None if destination.dry_run else receipt
+    write_changes(plan, done, prefix, name, format, sys.stdout, settings.terminal())
+    sys.stdout.flush()
+    for note in receipt.notes:
+        settings.tell(note)
+    settings.tell(summary_line(plan, done, prefix))
+
+
+def _end_cleanly() -> None:
+    """Let a request to terminate remove what was staged, as an interrupt from the keyboard does."""
+
+    def terminate(number: int, frame: FrameType | None) -> NoReturn:
+        raise Terminated(number)
+
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, terminate)

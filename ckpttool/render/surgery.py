@@ -1,0 +1,117 @@
+"""What becomes of a checkpoint, as text: for a plan and for what was written by it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import asdict
+from typing import TextIO, cast
+
+from ckpttool.render import humanize
+from ckpttool.render.console import Terminal
+from ckpttool.render.jsonout import write_json
+from ckpttool.render.tabular import Column, RowFormat, write_rows
+from ckpttool.surgery.plan import Change, Plan
+from ckpttool.surgery.receipt import Receipt
+
+_BYTES = Column("bytes", align="right", human=humanize.size)
+_CHANGES = (
+    Column("key", fold=True),
+    Column("action", style="yellow"),
+    Column("new_key", "new key", fold=True, style="green"),
+    Column("kind", style="cyan"),
+    _BYTES,
+)
+
+
+def write_changes(
+    plan: Plan,
+    receipt: Receipt | None,
+    prefix: str,
+    command: str,
+    format: str,
+    stream: TextIO,
+    terminal: Terminal,
+) -> None:
+    """Write what becomes of each tensor.
+
+    Args:
+        plan: the plan.
+        receipt: what was written; None for a dry run.
+        prefix: the destination.
+        command: name of the command, for the JSON schema.
+        format: "json" or one of the row formats.
+        stream: where to.
+        terminal: what `stream` is.
+    """
+    changes = plan.changes
+    if format == "json":
+        document: dict[str, object] = {
+            "schema": f"ckpt.{command}/1",
+            "source": plan.source.prefix,
+            "destination": prefix,
+            "dry_run": receipt is None,
+            "changes": map(_change_document, changes),
+            "kept": len(plan.tensors),
+            "by_kind": _by_kind(changes),
+            "written": _receipt_document(receipt) if receipt is not None else None,
+            "notes": list(plan.notes if receipt is None else receipt.notes),
+        }
+        write_json(document, stream)
+        return
+    rows = ((c.key, c.action, c.new_key, c.kind, c.bytes) for c in changes)
+    write_rows(rows, _CHANGES, cast(RowFormat, format), stream, terminal=terminal)
+
+
+def summary_line(plan: Plan, receipt: Receipt | None, prefix: str) -> str:
+    """Return in one line what was done, or would be."""
+    changes = plan.changes
+    renamed = sum(change.action == "rename" for change in changes)
+    dropped = [change for change in changes if change.action == "drop"]
+    parts = []
+    if renamed:
+        parts.append(f"{humanize.number(renamed)} renamed")
+    if dropped:
+        size = humanize.size(sum(change.bytes for change in dropped))
+        kinds = ", ".join(
+            f"{kind} {humanize.size(row['bytes'])}" for kind, row in _by_kind(dropped).items()
+        )
+        parts.append(f"{humanize.number(len(dropped))} dropped: {size} ({kinds})")
+    total = humanize.counted(len(plan.tensors) + len(dropped), "tensor")
+    what = f"of {total}, {'; '.join(parts)}" if parts else f"of {total}, none changes"
+    if receipt is None:
+        return f"{what}; dry run, nothing was written"
+    hows = Counter(shard.how for shard in receipt.shards)
+    shards = ", ".join(f"{count} {how}" for how, count in hows.items())
+    written = (
+        f"wrote {prefix}: data shards {shards}; {humanize.size(receipt.bytes_written)} written"
+    )
+    if receipt.bytes_dead:
+        written += f", {humanize.size(receipt.bytes_dead)} dead"
+    return f"{what}; {written}"
+
+
+def _change_document(change: Change) -> dict[str, object]:
+    return {
+        "action": change.action,
+        "key": change.key,
+        "new_key": change.new_key,
+        "kind": change.kind,
+        "bytes": change.bytes,
+    }
+
+
+def _by_kind(changes: tuple[Change, ...] | list[Change]) -> dict[str, dict[str, int]]:
+    """Return how many tensors are dropped, and how many bytes, by kind."""
+    sums: dict[str, dict[str, int]] = {}
+    for change in changes:
+        if change.action == "drop":
+            row = sums.setdefault(change.kind, {"tensors": 0, "bytes": 0})
+            row["tensors"] += 1
+            row["bytes"] += change.bytes
+    return sums
+
+
+def _receipt_document(receipt: Receipt) -> dict[str, object]:
+    document = asdict(receipt)
+    del document["notes"]
+    return document

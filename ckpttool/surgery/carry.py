@@ -1,0 +1,150 @@
+"""Data shards carried from a source to a destination.
+
+A shard is carried whole, so that every tensor in it keeps its place: as a clone that shares blocks
+with the source, as a second name of the same file, or as a copy. What is copied goes through the
+crc32c of every tensor that is kept; bytes that are damaged are not carried at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from ckpttool.bundle.entry import BundleEntry
+from ckpttool.coding.checksum import unmask
+from ckpttool.errors import ChecksumError, CkptError, DestinationError
+from ckpttool.storage.source import RandomAccessFile
+from ckpttool.storage.staging import StagedFile, StagedFiles
+from ckpttool.tensor.verifier import make_verifier
+
+DataMode = Literal["auto", "reflink", "hardlink", "copy"]
+DATA_MODES: tuple[DataMode, ...] = ("auto", "reflink", "hardlink", "copy")
+Carried = Literal["reflink", "hardlink", "copy", "rewritten", "new", "kept"]
+# Told how many bytes have been copied since it was told last.
+OnBytes = Callable[[int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """The bytes of a tensor, or of a slice of it, in a shard of the source."""
+
+    key: str
+    entry: BundleEntry
+
+
+def carry_shard(
+    staged: StagedFiles,
+    source: str,
+    destination: str,
+    extents: Iterable[Extent],
+    *,
+    mode: DataMode,
+    big_endian: bool,
+    on_bytes: OnBytes,
+) -> tuple[StagedFile, Carried]:
+    """Stage a data shard of the source under another name.
+
+    Args:
+        staged: the set of files that it becomes part of.
+        source: path of the shard; it is not changed.
+        destination: what it will be called.
+        extents: the tensors in it that are kept.
+        mode: how; `"auto"` takes the first of clone, link and copy that works.
+        big_endian: byte order of the bundle.
+        on_bytes: told of bytes copied.
+
+    Returns:
+        The staged file, and how it came about.
+
+    Raises:
+        DestinationError: the file system cannot do what was asked for.
+        ChecksumError: a tensor to be copied is damaged.
+    """
+    if mode in ("auto", "reflink"):
+        cloned = staged.clone(source, destination)
+        if cloned is not None:
+            return cloned, "reflink"
+    if mode in ("auto", "hardlink"):
+        linked = staged.link(source, destination)
+        if linked is not None:
+            return linked, "hardlink"
+    if mode not in ("auto", "copy"):
+        raise DestinationError(f"the file system cannot make a {mode} there", path=destination)
+    with RandomAccessFile(source) as file:
+        copy = staged.create(destination)
+        _copy_whole(file, copy, extents, big_endian=big_endian, on_bytes=on_bytes)
+    return copy, "copy"
+
+
+def copy_extent(
+    file: RandomAccessFile,
+    extent: Extent,
+    write: Callable[[memoryview], None],
+    *,
+    big_endian: bool,
+    on_bytes: OnBytes,
+) -> None:
+    """Copy the bytes of one tensor through its crc32c.
+
+    Raises:
+        ChecksumError: they are damaged; they have been written, so what was staged is of no use.
+    """
+    entry = extent.entry
+    verifier = make_verifier(entry.dtype, entry.elements, big_endian=big_endian)
+    try:
+        for chunk in file.chunks(entry.offset, entry.size):
+            verifier.feed(chunk)
+            write(chunk)
+            on_bytes(len(chunk))
+        computed = verifier.finish()
+    except CkptError as error:
+        error.offset = entry.offset + (error.offset or 0) if error.path is None else error.offset
+        error.locate(path=file.path, key=extent.key)
+        raise
+    if computed != unmask(entry.crc32c):
+        raise ChecksumError(
+            "the stored bytes are damaged",
+            stored=unmask(entry.crc32c),
+            computed=computed,
+            path=file.path,
+            offset=entry.offset,
+            key=extent.key,
+        )
+
+
+def _copy_whole(
+    file: RandomAccessFile,
+    copy: StagedFile,
+    extents: Iterable[Extent],
+    *,
+    big_endian: bool,
+    on_bytes: OnBytes,
+) -> None:
+    """Copy a file byte for byte, and verify the tensors in it on the way."""
+    overlapping = []
+    for extent in sorted(extents, key=lambda each: each.entry.offset):
+        if extent.entry.offset < copy.size:
+            overlapping.append(extent)
+            continue
+        _copy_range(file, copy, copy.size, extent.entry.offset, on_bytes)
+        copy_extent(file, extent, copy.write, big_endian=big_endian, on_bytes=on_bytes)
+    _copy_range(file, copy, copy.size, file.size, on_bytes)
+    for extent in overlapping:  # two tensors that share bytes, which nobody writes but may be
+        copy_extent(file, extent, _forget, big_endian=big_endian, on_bytes=_uncounted)
+
+
+def _copy_range(
+    file: RandomAccessFile, copy: StagedFile, start: int, end: int, on_bytes: OnBytes
+) -> None:
+    for chunk in file.chunks(start, end - start):
+        copy.write(chunk)
+        on_bytes(len(chunk))
+
+
+def _forget(chunk: memoryview) -> None:
+    """Stand for a file where bytes are only verified."""
+
+
+def _uncounted(size: int) -> None:
+    """Stand for progress where there is none."""

@@ -1,0 +1,109 @@
+"""Dropping tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from dataclasses import replace
+from typing import NamedTuple
+
+from ckpttool.checkpoint.select import Rule, Selector
+from ckpttool.errors import SurgeryError
+from ckpttool.meta.object_graph import Attribute
+from ckpttool.meta.object_keys import GRAPH_KEY
+from ckpttool.surgery.graph_drops import AttributeId, drop_attributes
+from ckpttool.surgery.plan import Plan
+
+SLOT_KINDS = frozenset({"slot"})
+OPTIMIZER_KINDS = frozenset({"slot", "optimizer"})
+WEIGHT_KINDS = frozenset({"weight"})
+# Without it TensorFlow's `restore` finds fault with what is left.
+_SAVE_COUNTER = "save_counter/.ATTRIBUTES/VARIABLE_VALUE"
+
+
+class _Name(NamedTuple):
+    """What tensors are selected by."""
+
+    key: str
+    object_path: str | None
+    kind: str
+
+
+def select_drops(
+    plan: Plan,
+    *,
+    drop: tuple[str, ...] = (),
+    keep: tuple[str, ...] = (),
+    drop_kinds: Set[str] = frozenset(),
+    only_kinds: Set[str] = frozenset(),
+) -> frozenset[str]:
+    """Return the source keys of the tensors to drop.
+
+    What `keep` selects stays in any case; with nothing else given, all else goes.
+
+    Args:
+        plan: the plan.
+        drop: patterns of tensors to drop.
+        keep: patterns of tensors to keep.
+        drop_kinds: kinds to drop.
+        only_kinds: if any, all other kinds are dropped; but the save counter of an object-based
+            checkpoint stays.
+
+    Raises:
+        SelectionError: a pattern selects nothing.
+    """
+    rows = [
+        _Name(key, plan.source.object_path(key), kind)
+        for key, kind in plan.kinds.items()
+        if key != GRAPH_KEY
+    ]
+    going = _selected(rows, drop)
+    going |= {row.key for row in rows if row.kind in drop_kinds}
+    if only_kinds:
+        counter = {_SAVE_COUNTER} if plan.graph is not None else set()
+        going |= {row.key for row in rows if row.kind not in only_kinds} - counter
+    staying = _selected(rows, keep)
+    if keep and not (drop or drop_kinds or only_kinds):
+        going = {row.key for row in rows}
+    return frozenset(going - staying)
+
+
+def prune(plan: Plan, dropped: Set[str]) -> Plan:
+    """Return the plan without some tensors.
+
+    In an object-based checkpoint attributes without tensors, references to slot variables and
+    objects that hold nothing any more leave the graph, so that TensorFlow restores what is left.
+
+    Args:
+        plan: the plan.
+        dropped: source keys of the tensors.
+
+    Raises:
+        SurgeryError: nothing would be left.
+    """
+    going = [tensor for tensor in plan.tensors if tensor.source_key in dropped]
+    left = tuple(tensor for tensor in plan.tensors if tensor.source_key not in dropped)
+    if not left:
+        raise SurgeryError("nothing would be left of the checkpoint", path=plan.source.prefix)
+    if not going:
+        return plan
+    if plan.graph is None:
+        return replace(plan, tensors=left)
+    claims = plan.graph.claims({tensor.key for tensor in plan.tensors})
+    held = {_attribute_id(claims.owners[t.key]) for t in left if t.key in claims.owners}
+    lost = {_attribute_id(claims.owners[t.key]) for t in going if t.key in claims.owners} - held
+    notes = []
+    if any(tensor.key not in claims.owners for tensor in going):
+        notes.append("tensors that a saver of the program's own wrote were dropped")
+    graph = drop_attributes(plan.graph, lost)
+    return replace(plan, tensors=left, graph=graph).with_notes(*notes)
+
+
+def _selected(rows: list[_Name], patterns: tuple[str, ...]) -> set[str]:
+    if not patterns:
+        return set()
+    return {row.key for row in Selector(map(Rule, patterns)).select(rows)}
+
+
+def _attribute_id(owner: tuple[int, Attribute]) -> AttributeId:
+    node_id, attribute = owner
+    return node_id, attribute.name

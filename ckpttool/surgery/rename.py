@@ -1,0 +1,229 @@
+"""Giving tensors, and the objects that hold them, other names.
+
+In a name-based checkpoint rules work on keys. In an object-based one they work on the edges of the
+object graph, each named by its path: an object that gets another name takes along all that is
+below it, keys are spelled as TensorFlow would spell them for the new graph, and slot variables
+follow their variable and their optimizer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from ckpttool.checkpoint.nearest import nearest_names, quoted
+from ckpttool.errors import KeyCollisionError, SelectionError, SurgeryError
+from ckpttool.meta.object_graph import ObjectGraph
+from ckpttool.meta.object_keys import (
+    ATTRIBUTES,
+    GRAPH_KEY,
+    OPTIMIZER_SLOT,
+    escape,
+    object_path,
+    unescape,
+)
+from ckpttool.surgery.graph_moves import EdgeId, move_edges
+from ckpttool.surgery.plan import Plan, PlannedTensor
+from ckpttool.surgery.rules import MoveRule, PrefixRule, Rule, StripPrefixRule
+
+_EMA = "/ExponentialMovingAverage"
+# The counter belongs to the checkpoint object itself, not to what a program puts into it.
+_SAVE_COUNTER = (0, "save_counter")
+_SHOWN = 5
+
+
+def rename(plan: Plan, rules: Sequence[Rule], *, strict: bool = False) -> Plan:
+    """Return the plan with other names.
+
+    All rules look at the names as they are; the first that has something to say about a name
+    decides.
+
+    Args:
+        plan: what to start from.
+        rules: in order.
+        strict: whether every name must be matched by a rule; slot variables and the save counter
+            of an object-based checkpoint need not.
+
+    Raises:
+        SelectionError: a rule matches nothing, or, with `strict`, a name is matched by none.
+        KeyCollisionError: two names would become the same.
+        SurgeryError: a rule asks for what cannot be done.
+    """
+    if plan.graph is None:
+        return _rename_keys(plan, rules, strict=strict)
+    return _rename_objects(plan, plan.graph, rules, strict=strict)
+
+
+def promote_averages(plan: Plan) -> Plan:
+    """Return the plan with averaged weights and weights exchanged, in a name-based checkpoint.
+
+    `X/ExponentialMovingAverage` becomes `X`, and `X` takes its name, so that nothing is lost. A
+    note names the weights that have no average.
+
+    Raises:
+        SurgeryError: there are no averages under such names.
+    """
+    keys = {tensor.key for tensor in plan.tensors}
+    averaged = {key[: -len(_EMA)] for key in keys if key.endswith(_EMA)}
+    pairs = {base: base + _EMA for base in averaged if base in keys}
+    if plan.graph is not None or not averaged:
+        raise SurgeryError(
+            f"there are no averages called '…{_EMA}' to promote", path=plan.source.prefix
+        )
+    names = pairs | {average: base for base, average in pairs.items()}
+    names |= {base + _EMA: base for base in averaged - keys}
+    tensors = tuple(replace(t, key=names.get(t.key, t.key)) for t in plan.tensors)
+    alone = sorted(
+        tensor.key
+        for tensor in plan.tensors
+        if plan.kinds[tensor.source_key] == "weight" and tensor.key not in averaged
+    )
+    note = f"{len(averaged)} averages took the place of their weights"
+    if alone:
+        note += f"; without an average: {_listed(alone)}"
+    return _checked(replace(plan, tensors=tensors).with_notes(note))
+
+
+def _rename_keys(plan: Plan, rules: Sequence[Rule], *, strict: bool) -> Plan:
+    used: set[int] = set()
+    unmatched = []
+    tensors = []
+    for tensor in plan.tensors:
+        new = None
+        for at, rule in enumerate(rules):
+            new = rule.rename(tensor.key)
+            if new is not None:
+                used.add(at)
+                break
+        if new is None:
+            unmatched.append(tensor.key)
+        elif not new:
+            raise SurgeryError("a rule leaves nothing of the name", key=tensor.key)
+        tensors.append(tensor if new is None else replace(tensor, key=new))
+    _refuse_dead(rules, used, [tensor.key for tensor in plan.tensors])
+    if strict and unmatched:
+        raise SelectionError(f"no rule matches {_listed(unmatched)}", path=plan.source.prefix)
+    return _checked(replace(plan, tensors=tuple(tensors)))
+
+
+def _rename_objects(plan: Plan, graph: ObjectGraph, rules: Sequence[Rule], *, strict: bool) -> Plan:
+    spelled = [_as_path(rule) if isinstance(rule, MoveRule) else rule for rule in rules]
+    named = [_edge_of(graph, rule) if isinstance(rule, MoveRule) else None for rule in spelled]
+    used = {at for at, edge in enumerate(named) if edge is not None}
+    moves: dict[EdgeId, str] = {}
+    matched = set()
+    for edge, path in _edges(graph):
+        for at, rule in enumerate(spelled):
+            if edge == _SAVE_COUNTER and isinstance(rule, (PrefixRule, StripPrefixRule)):
+                continue
+            # The edge that a rule names may have another path than the one its object goes by.
+            exactly = isinstance(rule, MoveRule) and named[at] == edge
+            new = rule.new if exactly and isinstance(rule, MoveRule) else rule.rename(path)
+            if new is not None:
+                used.add(at)
+                matched.add(path)
+                moves[edge] = new
+                break
+    _refuse_dead(rules, used, [path for _, path in _edges(graph)])
+    if strict:
+        own = [
+            name
+            for name in map(plan.short_name, (tensor.key for tensor in plan.tensors))
+            if OPTIMIZER_SLOT not in name and name != _SAVE_COUNTER[1]
+        ]
+        alone = [name for name in own if name.partition("/.")[0] not in matched]
+        if alone:
+            raise SelectionError(f"no rule matches {_listed(alone)}", path=plan.source.prefix)
+    return _checked(follow_graph(plan, graph, move_edges(graph, moves)))
+
+
+def follow_graph(plan: Plan, before: ObjectGraph, after: ObjectGraph) -> Plan:
+    """Return the plan with another graph, and with the keys that its attributes have there.
+
+    Args:
+        plan: a plan whose tensors have the keys of `before`.
+        before: the graph of the plan.
+        after: a graph with the same ids; attributes that are gone there keep their keys.
+    """
+    claims = before.claims({tensor.key for tensor in plan.tensors})
+    tensors = []
+    for tensor in plan.tensors:
+        owner = claims.owners.get(tensor.key)
+        if owner is not None:
+            node_id, attribute = owner
+            new = after.key_of_node(node_id, attribute.name)
+            if new is not None and new != attribute.checkpoint_key:
+                rest = tensor.key[len(attribute.checkpoint_key) :]
+                tensor = replace(tensor, key=new + rest)
+        tensors.append(tensor)
+    return replace(plan, tensors=tuple(tensors), graph=after)
+
+
+def _edges(graph: ObjectGraph) -> Iterable[tuple[EdgeId, str]]:
+    """Yield every edge that the root leads to, with its path."""
+    for node in graph.nodes:
+        base = graph.paths[node.id]
+        if base is not None:
+            for edge in node.children:
+                name = escape(edge.name)
+                yield (node.id, edge.name), f"{base}/{name}" if base else name
+
+
+def _as_path(rule: MoveRule) -> MoveRule:
+    """Return a rule between paths for one that may be between keys."""
+    old, new = (object_path(name) if ATTRIBUTES in name else name for name in (rule.old, rule.new))
+    if old is None or new is None:
+        raise SurgeryError(f"'{rule.text}': a key and no path of an object")
+    for path in (old, new):
+        if OPTIMIZER_SLOT in path:
+            raise SurgeryError(
+                f"'{rule.text}': slot variables follow their variable and their optimizer; "
+                "rename one of these"
+            )
+        if any(segment[:1] == "." and segment[1:2] not in ".S" for segment in path.split("/")):
+            raise SurgeryError(f"'{rule.text}': an attribute cannot be renamed, only its object")
+    return MoveRule(old.strip("/"), new.strip("/"))
+
+
+def _edge_of(graph: ObjectGraph, rule: MoveRule) -> EdgeId | None:
+    """Return the edge that a path names, by any way the graph has."""
+    above, _, name = rule.old.rpartition("/")
+    parent = graph.node_at(above)
+    if parent is None or graph.node_at(rule.old) is None:
+        return None
+    return parent, unescape(name)
+
+
+def _refuse_dead(rules: Sequence[Rule], used: set[int], names: Sequence[str]) -> None:
+    for at, rule in enumerate(rules):
+        if at in used:
+            continue
+        near = nearest_names(rule.old, names) if isinstance(rule, MoveRule) else []
+        hint = f"; nearest: {quoted(near)}" if near else ""
+        taken = "" if near or not _matches_any(rule, names) else " that an earlier rule has not"
+        raise SelectionError(f"the rule '{rule.text}' matches nothing{taken}{hint}")
+
+
+def _matches_any(rule: Rule, names: Sequence[str]) -> bool:
+    return any(rule.rename(name) is not None for name in names)
+
+
+def _checked(plan: Plan) -> Plan:
+    """Return the plan if no two of its tensors have the same key."""
+    sources: dict[str, PlannedTensor] = {}
+    for tensor in plan.tensors:
+        if tensor.key == GRAPH_KEY != tensor.source_key:
+            raise SurgeryError("that key is for the object graph", key=tensor.source_key)
+        other = sources.setdefault(tensor.key, tensor)
+        if other is not tensor:
+            raise KeyCollisionError(
+                f"'{other.source_key}' and '{tensor.source_key}' would both be called "
+                f"'{tensor.key}'",
+                path=plan.source.prefix,
+            )
+    return plan
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return quoted(names[:_SHOWN]) + more

@@ -1,0 +1,197 @@
+"""Rules that give names new ones.
+
+A name is a key, or in an object-based checkpoint an object path. Each rule says for a name what it
+shall become, or nothing. All rules look at the original names, and the first that has something to
+say about a name decides, so that two names can be swapped.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from ckpttool.errors import SelectionError
+from ckpttool.printable import printable, unprintable
+from ckpttool.storage.source import RandomAccessFile
+
+_MAX_MAP_SIZE = 64 << 20
+
+
+class Rule(Protocol):
+    """Something that gives names new ones."""
+
+    @property
+    def text(self) -> str:
+        """The rule as it was typed, for messages."""
+
+    def rename(self, name: str) -> str | None:
+        """Return the new name; None if the rule has nothing to say about this one."""
+
+
+@dataclass(frozen=True, slots=True)
+class MoveRule:
+    """`OLD=NEW`: a name, or everything below a scope of that name.
+
+    Attributes:
+        old: the name or scope.
+        new: what takes its place.
+    """
+
+    old: str
+    new: str
+
+    @property
+    def text(self) -> str:
+        """The rule as it was typed."""
+        return f"{self.old}={self.new}"
+
+    def rename(self, name: str) -> str | None:
+        """Return the new name for `old` itself and for what is below it."""
+        if name == self.old:
+            return self.new
+        if name.startswith(self.old + "/"):
+            return self.new + name[len(self.old) :]
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class SubstituteRule:
+    r"""`--sub REGEX REPLACEMENT`: each match in a name is replaced; `\1` is a group.
+
+    Attributes:
+        pattern: the compiled expression.
+        replacement: what each match becomes.
+    """
+
+    pattern: re.Pattern[str]
+    replacement: str
+
+    @property
+    def text(self) -> str:
+        """The rule as it was typed."""
+        return f"--sub {self.pattern.pattern} {self.replacement}"
+
+    def rename(self, name: str) -> str | None:
+        """Return the new name for a name that the expression matches anywhere."""
+        renamed, count = self.pattern.subn(self.replacement, name)
+        return renamed if count else None
+
+
+@dataclass(frozen=True, slots=True)
+class PrefixRule:
+    """`--prefix TEXT`: put text before every name."""
+
+    prefix: str
+
+    @property
+    def text(self) -> str:
+        """The rule as it was typed."""
+        return f"--prefix {self.prefix}"
+
+    def rename(self, name: str) -> str | None:
+        """Return the name with the text before it."""
+        return self.prefix + name
+
+
+@dataclass(frozen=True, slots=True)
+class StripPrefixRule:
+    """`--strip-prefix TEXT`: take text away from the names that begin with it."""
+
+    prefix: str
+
+    @property
+    def text(self) -> str:
+        """The rule as it was typed."""
+        return f"--strip-prefix {self.prefix}"
+
+    def rename(self, name: str) -> str | None:
+        """Return the name without the text, if it begins with it and something is left."""
+        if name.startswith(self.prefix) and len(name) > len(self.prefix):
+            return name[len(self.prefix) :]
+        return None
+
+
+def parse_move(text: str) -> MoveRule:
+    r"""Parse `OLD=NEW`; names may be spelled as they are printed.
+
+    An equals sign that belongs to the old name is written `\x3d`.
+
+    Raises:
+        SelectionError: there is no equals sign, or nothing on one side of it.
+    """
+    old, equals, new = text.partition("=")
+    if not (equals and old and new):
+        raise SelectionError(f"'{printable(text)}' is no rule: it takes the form OLD=NEW")
+    return MoveRule(unprintable(old), unprintable(new))
+
+
+def parse_substitution(regex: str, replacement: str) -> SubstituteRule:
+    """Compile the two arguments of `--sub`.
+
+    Raises:
+        SelectionError: one of them is malformed.
+    """
+    try:
+        pattern = re.compile(regex)
+        pattern.sub(replacement, "")  # parses the replacement, whether anything matches or not
+    except (re.error, IndexError, RecursionError, OverflowError) as error:
+        raise SelectionError(f"--sub '{printable(regex)}': {error}") from error
+    return SubstituteRule(pattern, replacement)
+
+
+def read_map(path: str) -> list[MoveRule]:
+    """Read rules from a file: a JSON object from old to new name, or two columns.
+
+    Columns are divided by a tab or, where a line has none, by spaces. Empty lines and lines that
+    begin with `#` say nothing.
+
+    Raises:
+        MissingFileError, FileAccessError: the file cannot be read.
+        SelectionError: it is neither; the message names the line.
+    """
+    with RandomAccessFile(path) as file:
+        if file.size > _MAX_MAP_SIZE:
+            raise SelectionError(f"a map of {file.size} bytes is too large", path=path)
+        data = file.read_at(0, file.size)
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise SelectionError("the map is not UTF-8", path=path, offset=error.start) from error
+    pairs = _json_pairs(text, path) if text.lstrip()[:1] == "{" else _column_pairs(text, path)
+    return [MoveRule(old, new) for old, new in pairs]
+
+
+def _json_pairs(text: str, path: str) -> Iterable[tuple[str, str]]:
+    def keep_pairs(pairs: list[tuple[str, object]]) -> list[tuple[str, object]]:
+        return pairs  # a dict would hide that a name comes twice
+
+    try:
+        found = json.loads(text, object_pairs_hook=keep_pairs)
+    except (ValueError, RecursionError) as error:
+        raise SelectionError(f"the map is not JSON: {error}", path=path) from error
+    seen: dict[str, str] = {}
+    for old, new in found:
+        if not isinstance(new, str) or not old or not new:
+            raise SelectionError("the map goes from names to names", path=path, key=old)
+        if old in seen:
+            raise SelectionError("the name comes twice in the map", path=path, key=old)
+        seen[old] = new
+    return seen.items()
+
+
+def _column_pairs(text: str, path: str) -> Iterator[tuple[str, str]]:
+    seen = set()
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        columns = line.split("\t") if "\t" in line else line.split()
+        if len(columns) != 2 or not all(columns):
+            raise SelectionError(f"line {number} has not two columns", path=path)
+        old, new = map(unprintable, columns)
+        if old in seen:
+            raise SelectionError(f"line {number}: the name comes twice", path=path, key=old)
+        seen.add(old)
+        yield old, new

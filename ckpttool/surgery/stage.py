@@ -1,0 +1,233 @@
+"""Staging the files of a plan: data shards, a new object graph, the index."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Set
+from dataclasses import replace
+
+from ckpttool.bundle.entry import BundleEntry, BundleHeader
+from ckpttool.bundle.naming import index_path, shard_path
+from ckpttool.coding.checksum import mask
+from ckpttool.errors import DestinationError, UnsupportedError
+from ckpttool.meta.object_keys import GRAPH_KEY
+from ckpttool.storage.source import RandomAccessFile
+from ckpttool.storage.staging import StagedFile, StagedFiles
+from ckpttool.surgery.carry import Carried, DataMode, Extent, carry_shard, copy_extent
+from ckpttool.surgery.layout import Layout
+from ckpttool.surgery.plan import Plan
+from ckpttool.surgery.receipt import ShardReceipt
+from ckpttool.table.builder import TableBuilder
+from ckpttool.table.reader import TableReader
+from ckpttool.tensor.dtypes import STRING
+from ckpttool.tensor.strings import encode_strings
+
+# Where a tensor of the source lies in the destination: by (shard, offset) of the source.
+_Moves = dict[tuple[int, int], tuple[int, int]]
+
+
+class Stage:
+    """Puts the files of a plan beside their destination.
+
+    Args:
+        plan: what is written.
+        staged: the set of files to add to.
+        prefix: the destination.
+        mode: how data shards get there; may be set later.
+        on_progress: told bytes copied and bytes to copy.
+
+    Attributes:
+        bytes_written: bytes that were written so far; links and clones cost none.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        staged: StagedFiles,
+        prefix: str,
+        mode: DataMode,
+        on_progress: Callable[[int, int], None] | None,
+    ) -> None:
+        self.mode = mode
+        self.bytes_written = 0
+        self._plan = plan
+        self._staged = staged
+        self._prefix = prefix
+        self._on_progress = on_progress
+        self._copied = 0
+        self._to_copy = 0
+        header = plan.source.bundle.header
+        self._header: BundleHeader = header
+        self._extents: dict[int, list[Extent]] = {}
+        for tensor in plan.tensors:
+            for part in tensor.parts:
+                self._extents.setdefault(part.shard_id, []).append(Extent(tensor.source_key, part))
+        if plan.graph is not None and not plan.graph_changed:
+            graph = plan.source.entries[GRAPH_KEY]
+            self._extents.setdefault(graph.shard_id, []).append(Extent(GRAPH_KEY, graph))
+
+    def no_shards(self) -> Layout:
+        """Return the layout in which every shard stays what it is."""
+        shards = tuple(
+            ShardReceipt(file.path, file.size or 0, "kept")
+            for file in self._plan.source.bundle.shard_files()
+        )
+        count = self._header.num_shards
+        ids = {shard_id: shard_id for shard_id in range(count)}
+        return self._layout(count, lambda entry: entry, ids, shards, None)
+
+    def all_shards(self, *, compact: bool, taken: Set[int]) -> Layout:
+        """Stage all data shards; return the layout that fits them.
+
+        Args:
+            compact: whether to leave dead bytes out.
+            taken: counts of shards that the destination has files of; another one is used.
+        """
+        ids = {old: new for new, old in enumerate(sorted(self._extents))}
+        graph = self._plan.graph if self._plan.graph_changed else None
+        count = len(ids) + (graph is not None and not compact)
+        while count in taken or not count:
+            count += 1
+        self._check_room(ids, compact=compact)
+        moves: _Moves = {}
+        files: list[tuple[StagedFile, Carried]] = []
+        for old in sorted(self._extents):
+            path = shard_path(self._prefix, len(files), count)
+            files.append(
+                self._rewrite(old, path, len(files), moves) if compact else self._carry(old, path)
+            )
+        graph_entry = None
+        if graph is not None:
+            if not compact or not files:
+                path = shard_path(self._prefix, len(files), count)
+                files.append((self._staged.create(path), "new"))
+            shard_id = len(files) - 1
+            graph_entry = self._write_graph(graph.to_bytes(), files[shard_id][0], shard_id)
+        while len(files) < count:
+            path = shard_path(self._prefix, len(files), count)
+            files.append((self._staged.create(path), "new"))
+        for file, how in files:
+            if how in ("copy", "rewritten", "new"):
+                self.bytes_written += file.size
+                file.take_permissions(self._plan.source.bundle.index.path)
+        shards = tuple(ShardReceipt(file.path, file.size, how) for file, how in files)
+
+        def place(entry: BundleEntry) -> BundleEntry:
+            if not compact:
+                return entry._replace(shard_id=ids.get(entry.shard_id, 0))
+            shard_id, offset = moves[entry.shard_id, entry.offset]
+            return entry._replace(shard_id=shard_id, offset=offset)
+
+        return self._layout(count, place, ids, shards, graph_entry)
+
+    def index(self, layout: Layout) -> None:
+        """Stage the index.
+
+        Raises:
+            UnsupportedError: an entry of the source has fields that would be lost.
+        """
+        self._refuse_unknown_fields()
+        file = self._staged.create(index_path(self._prefix))
+        builder = TableBuilder(file.write)
+        for key, value in layout.records():
+            builder.add(key, value)
+        builder.finish()
+        self.bytes_written += file.size
+        file.take_permissions(self._plan.source.bundle.index.path)
+
+    def _layout(
+        self,
+        count: int,
+        place: Callable[[BundleEntry], BundleEntry],
+        ids: dict[int, int],
+        shards: tuple[ShardReceipt, ...],
+        graph_entry: BundleEntry | None,
+    ) -> Layout:
+        entries = {}
+        slices = {}
+        for tensor in self._plan.tensors:
+            if tensor.slices:
+                parts = tuple((part, place(stored)) for part, stored in tensor.slices)
+                slices[tensor.key] = parts
+                first = min(stored.shard_id for _, stored in parts)
+                shard_id = ids.get(tensor.entry.shard_id, first)
+                entries[tensor.key] = tensor.entry._replace(shard_id=shard_id)
+            else:
+                entries[tensor.key] = place(tensor.entry)
+        if graph_entry is None and self._plan.graph is not None:
+            graph_entry = place(self._plan.source.entries[GRAPH_KEY])
+        if graph_entry is not None:
+            entries[GRAPH_KEY] = graph_entry
+        header = replace(self._header, num_shards=count)
+        size = graph_entry.size if graph_entry is not None else 0
+        return Layout(header, entries, slices, shards, size)
+
+    def _carry(self, old: int, path: str) -> tuple[StagedFile, Carried]:
+        return carry_shard(
+            self._staged,
+            self._source_path(old),
+            path,
+            self._extents[old],
+            mode=self.mode,
+            big_endian=self._header.big_endian,
+            on_bytes=self._advance,
+        )
+
+    def _rewrite(
+        self, old: int, path: str, shard_id: int, moves: _Moves
+    ) -> tuple[StagedFile, Carried]:
+        """Write a shard of the kept tensors alone, in the order in which they lie."""
+        file = self._staged.create(path)
+        with RandomAccessFile(self._source_path(old)) as source:
+            for extent in sorted(self._extents[old], key=lambda each: each.entry.offset):
+                moves[old, extent.entry.offset] = (shard_id, file.size)
+                copy_extent(
+                    source,
+                    extent,
+                    file.write,
+                    big_endian=self._header.big_endian,
+                    on_bytes=self._advance,
+                )
+        return file, "rewritten"
+
+    def _write_graph(self, serialized: bytes, file: StagedFile, shard_id: int) -> BundleEntry:
+        data, crc = encode_strings([serialized])
+        entry = BundleEntry(STRING, (), shard_id, file.size, len(data), mask(crc))
+        file.write(data)
+        return entry
+
+    def _check_room(self, ids: dict[int, int], *, compact: bool) -> None:
+        """Refuse to begin copying what there is no room for."""
+        if compact:
+            self._to_copy = sum(e.entry.size for each in self._extents.values() for e in each)
+        elif self.mode == "copy":
+            self._to_copy = sum(os.stat(self._source_path(old)).st_size for old in ids)
+        folder = os.path.dirname(self._prefix) or os.curdir
+        disk = os.statvfs(folder)
+        free = disk.f_bavail * disk.f_frsize
+        if self._to_copy > free:
+            raise DestinationError(
+                f"{self._to_copy} bytes are to be copied, {free} are free", path=folder
+            )
+
+    def _refuse_unknown_fields(self) -> None:
+        """Refuse to write an index anew where something in it would be lost."""
+        index = self._plan.source.bundle.index
+        with RandomAccessFile(index.path) as file:
+            records = dict(TableReader(file).items())
+        for tensor in self._plan.tensors:
+            raw = tensor.source_key.encode("utf-8", "surrogateescape")
+            if records.get(raw) != tensor.entry.encode():
+                raise UnsupportedError(
+                    "the entry has fields that are not known and would be lost",
+                    path=index.path,
+                    key=tensor.source_key,
+                )
+
+    def _source_path(self, shard_id: int) -> str:
+        return shard_path(self._plan.source.prefix, shard_id, self._header.num_shards)
+
+    def _advance(self, size: int) -> None:
+        self._copied += size
+        if self._on_progress is not None:
+            self._on_progress(self._copied, max(self._to_copy, self._copied))

@@ -1,0 +1,40 @@
+"""The rename tables that come with the package.
+
+Each is a file in `rename_tables`: the first line says what it is for, behind `#`; every other line
+that is not empty and does not begin with `#` has a regular expression and its replacement, divided
+by a tab.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ckpttool.checkpoint.nearest import nearest, quoted
+from ckpttool.errors import SelectionError
+from ckpttool.surgery.rules import Rule, parse_substitution
+
+_FOLDER = Path(__file__).parent / "rename_tables"
+_ENDING = ".tsv"
+
+
+def list_tables() -> list[tuple[str, str]]:
+    """Return the name of every table and what it is for."""
+    return [
+        (path.stem, path.read_text(encoding="utf-8").partition("\n")[0].lstrip("# "))
+        for path in sorted(_FOLDER.glob(f"*{_ENDING}"))
+    ]
+
+
+def load_table(name: str) -> list[Rule]:
+    """Return the rules of a table.
+
+    Raises:
+        SelectionError: there is no table of that name.
+    """
+    names = [known for known, _ in list_tables()]
+    if name not in names:
+        near = nearest(name, names, limit=1) or names
+        raise SelectionError(f"no table is called '{name}'; nearest: {quoted(near)}")
+    text = (_FOLDER / f"{name}{_ENDING}").read_text(encoding="utf-8")
+    lines = (line for line in text.splitlines() if line and not line.startswith("#"))
+    return [parse_substitution(*line.split("\t")) for line in lines]

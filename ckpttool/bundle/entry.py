@@ -12,6 +12,7 @@ of its own under the key that `tensor.slice_key` makes.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -169,6 +170,22 @@ def _decode_version(data: bytes) -> tuple[int, int, tuple[int, ...]]:
     return producer, min_consumer, tuple(bad)
 
 
+class _Head(NamedTuple):
+    """What dtype and shape, the first two fields of an entry, say of the rest.
+
+    Attributes:
+        dtype: the dtype.
+        shape: the shape.
+        size: the stored bytes; None where they depend on the elements.
+        tail: the bytes from there up to the crc32c, if nothing else follows the offset.
+    """
+
+    dtype: DType
+    shape: Shape
+    size: int | None
+    tail: bytes
+
+
 class EntryDecoder:
     """Decodes the entries of one bundle.
 
@@ -179,7 +196,7 @@ class EntryDecoder:
     def __init__(self, num_shards: int) -> None:
         self._num_shards = num_shards
         # Most tensors of a checkpoint share a handful of dtypes and shapes.
-        self._heads: dict[bytes, tuple[DType, Shape, int | None]] = {}
+        self._heads: dict[bytes, _Head] = {}
 
     def decode(self, data: bytes) -> BundleEntry:
         """Decode an entry and check it against itself.
@@ -208,53 +225,58 @@ class EntryDecoder:
 
     def decode_shape(self, data: bytes) -> tuple[DType, Shape]:
         """Decode dtype and shape alone, at a fraction of the cost."""
-        head = self._usual_head(data)
-        if head is None or data[head[1] : head[1] + 1] not in _LATER_TAGS:
+        head = self._head(data)
+        if head is None or data[4 + data[3] : 5 + data[3]] not in _LATER_TAGS:
             return self.decode(data)[:2]
-        return head[0][:2]
+        return head[:2]
 
-    def _usual_head(self, data: bytes) -> tuple[tuple[DType, Shape, int | None], int] | None:
-        """Return what an entry that starts with dtype and shape says by them, and where they end.
-
-        Beside the two it is the size that such a tensor has; None where it may have any.
-        """
+    def _head(self, data: bytes) -> _Head | None:
+        """Return what an entry that begins with dtype and shape says by them; else None."""
         if len(data) < 4 or data[0] != 0x08 or data[1] > 127 or data[2] != 0x12 or data[3] > 127:
             return None
-        end = 4 + data[3]
-        head = data[:end]
-        known = self._heads.get(head)
-        if known is None:
-            if len(head) < end:
-                return None
-            dtype, shape = dtype_of_number(data[1]), decode_shape(head[4:])
+        raw = data[: 4 + data[3]]
+        head = self._heads.get(raw)
+        if head is None and len(raw) == 4 + data[3]:
+            dtype, shape = dtype_of_number(data[1]), decode_shape(raw[4:])
             size = None if dtype.size is None else dtype.size * element_count(shape)
-            known = self._heads[head] = (dtype, shape, size)
-        return known, end
+            tail = wire.varint_field(5, size or 0) + b"\x35"
+            head = self._heads[raw] = _Head(dtype, shape, size, tail)
+        return head
 
     def _decode_usual(self, data: bytes) -> BundleEntry | None:
-        """Decode a sound entry of fixed-size elements laid out as all writers do, else None."""
-        head = self._usual_head(data)
+        """Decode a sound entry of fixed-size elements laid out as all writers do, else None.
+
+        Such are all but a few, so this goes straight at the bytes.
+        """
+        head = self._head(data)
         if head is None:
             return None
-        (dtype, shape, fixed_size), pos = head
-        shard_id = offset = size = 0
-        # Five bytes of crc end the entry; what stands before them are at most three varints.
-        end = len(data) - 5
-        if end < pos or data[end] != 0x35:
+        dtype, shape, size, tail = head
+        pos, end = 4 + data[3], len(data) - 4 - len(tail)
+        if size is None or end < pos or data[end:-4] != tail:
             return None
-        try:
-            if pos < end and data[pos] == 0x18:
-                shard_id, pos = decode_varint(data, pos + 1, end)
-            if pos < end and data[pos] == 0x20:
-                offset, pos = decode_varint(data, pos + 1, end)
-            if pos < end and data[pos] == 0x28:
-                size, pos = decode_varint(data, pos + 1, end)
-        except CorruptError:
-            return None  # these five bytes are no crc
-        if pos != end or size != fixed_size or shard_id >= self._num_shards or offset >> 63:
-            return None  # strings, and whatever the general way may find wrong
-        crc = int.from_bytes(data[end + 1 :], "little")
-        return BundleEntry(dtype, shape, shard_id, offset, size, crc)
+        shard_id = offset = shift = 0
+        if pos < end and data[pos] == 0x18:
+            shard_id = data[pos + 1]
+            pos += 2
+        if pos < end:
+            if data[pos] != 0x20:
+                return None
+            for byte in data[pos + 1 : end]:
+                if shift < 0:
+                    return None  # something follows the offset
+                offset |= (byte & 0x7F) << shift
+                shift = shift + 7 if byte > 0x7F else -1
+            if shift >= 0:
+                return None
+        if pos > end or shard_id >= min(self._num_shards, 128) or offset >> 63:
+            return None
+        crc = int.from_bytes(data[-4:], "little")
+        return _new_entry(BundleEntry, (dtype, shape, shard_id, offset, size, crc, (), b""))
+
+
+# What the class itself would call, without the time that takes.
+_new_entry: Callable[[type[BundleEntry], tuple[object, ...]], BundleEntry] = tuple.__new__
 
 
 def _check_size(dtype: DType, shape: Shape, size: int) -> None:

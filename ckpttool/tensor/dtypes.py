@@ -33,8 +33,10 @@ class DType:
 
     @property
     def as_numpy_dtype(self) -> Any:
-        """What `tf.DType.as_numpy_dtype` is: the NumPy scalar type, of a structure the dtype."""
+        """What `tf.DType.as_numpy_dtype` is: a scalar type, `object`, or a structure's dtype."""
         dtype = self.numpy_dtype
+        if dtype.hasobject:
+            return object
         return dtype if dtype.names else dtype.type
 
     @property

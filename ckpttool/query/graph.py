@@ -85,6 +85,11 @@ class GraphDetail:
     total: int
     slots: int
 
+    @property
+    def complete(self) -> bool:
+        """Whether nothing is left out."""
+        return len(self.nodes) == self.total
+
 
 def describe_graph(ckpt: Checkpoint, *, limit: int | None = None) -> GraphDetail:
     """Return the object graph of a checkpoint.

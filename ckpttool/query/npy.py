@@ -145,7 +145,8 @@ def _padded(part: Part) -> Array:
             path=part.ckpt.prefix,
             key=part.key,
         )
-    return np.array(elements, f"S{width}").reshape(array.shape)
+    out: Array = np.array(elements, f"S{width}").reshape(array.shape)
+    return out
 
 
 def _check_destination(ckpt: Checkpoint, path: str, *, force: bool) -> None:

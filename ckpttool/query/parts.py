@@ -49,7 +49,7 @@ class Part:
             tensor, so it cannot be checked for a part of fixed-size elements.
 
     Raises:
-        UnsupportedError: NumPy has no arrays of so many dimensions.
+        UnsupportedError: the dtype is not known, or NumPy has no arrays of so many dimensions.
     """
 
     def __init__(self, ckpt: Checkpoint, key: str, index: Index | None = None) -> None:
@@ -67,7 +67,7 @@ class Part:
             )
             self.shape = tuple(map(len, steps))
         self.verified = index is None or self.dtype.size is None
-        _check_rank(ckpt, key, len(self.entry.shape))
+        self._check()
 
     @property
     def elements(self) -> int:
@@ -84,7 +84,6 @@ class Part:
 
         Raises:
             CorruptError: the stored bytes are damaged.
-            UnsupportedError: the dtype is not known.
         """
         if self.index is None:
             return self.ckpt.bundle.read(self.key)
@@ -114,7 +113,6 @@ class Part:
 
         Raises:
             CorruptError: the stored bytes are damaged.
-            UnsupportedError: the dtype is not known.
         """
         if self.small:
             yield self.read().reshape(-1)
@@ -126,6 +124,16 @@ class Part:
                     pass  # slices cross blocks: their checksums are compared beforehand
             for bounds in _boxes(self.shape, _BLOCK // (self.dtype.size or 1)):
                 yield self.box(bounds).reshape(-1)
+
+    def _check(self) -> None:
+        problem = "" if self.dtype.known else f"values of dtype {self.dtype} cannot be read"
+        rank = len(self.entry.shape)
+        try:
+            np.empty((0,) * rank, np.uint8)
+        except ValueError:
+            problem = f"NumPy has no arrays of {rank} dimensions"
+        if problem:
+            raise UnsupportedError(problem, path=self.ckpt.bundle.index.path, key=self.key)
 
     def _chunks(self) -> Iterator[Array]:
         """Yield the elements in stored order, that of the slices for a partitioned tensor."""
@@ -173,12 +181,3 @@ def _boxes(shape: Sequence[int], limit: int) -> Iterator[Bounds]:
         for start in range(0, length, step):
             lead = tuple((at, at + 1) for at in outer)
             yield (*lead, (start, min(start + step, length)), *whole)
-
-
-def _check_rank(ckpt: Checkpoint, key: str, rank: int) -> None:
-    try:
-        np.empty((0,) * rank, np.uint8)
-    except ValueError as error:
-        raise UnsupportedError(
-            f"NumPy has no arrays of {rank} dimensions", path=ckpt.prefix, key=key
-        ) from error

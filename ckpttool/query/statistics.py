@@ -45,7 +45,7 @@ class Statistics:
         count: number of elements.
         min: the least, exactly; an integer for integer dtypes, bools and lengths.
         max: the greatest, exactly.
-        mean: arithmetic mean.
+        mean: arithmetic mean; of integers the float64 next to the true one.
         std: standard deviation of the elements as a population, as `numpy.std` has it.
         zeros: elements equal to zero, of either sign; false ones; empty strings.
         nan: elements that are not a number.
@@ -87,11 +87,11 @@ class Moments:
     """Count, mean and standard deviation of numbers that come in pieces.
 
     Args:
-        base: the mean is kept as its distance from this integer, for numbers larger than float64
-            holds exactly.
+        base: a number near them, for those whose own digits leave no room in a float64. The mean
+            is its distance from it.
     """
 
-    def __init__(self, base: int = 0) -> None:
+    def __init__(self, base: int | float = 0) -> None:
         self.base = base
         self.count = 0
         self.mean = 0.0
@@ -114,10 +114,6 @@ class Moments:
         self.std = math.hypot(self.std * math.sqrt(old), std * math.sqrt(new), between)
         self.count = total
 
-    def absolute_mean(self) -> float:
-        """Return the mean itself."""
-        return float(self.base + Fraction(self.mean)) if self.base else self.mean
-
 
 class Accumulator:
     """Takes the elements of a tensor in pieces of any size and order.
@@ -129,6 +125,7 @@ class Accumulator:
     def __init__(self, dtype: DType) -> None:
         self._numbers = _Numbers(dtype)
         self._moments: Moments | None = None
+        self._sum: int | None = None
         self._low: int | float | None = None
         self._high: int | float | None = None
         self._count = self._zeros = self._nan = self._inf = 0
@@ -143,18 +140,32 @@ class Accumulator:
 
     def result(self) -> Statistics:
         """Return the statistics of all that has been taken in."""
-        moments = self._moments
         return Statistics(
             of=self._numbers.name,
             count=self._count,
             min=self._low,
             max=self._high,
-            mean=moments.absolute_mean() if moments else None,
-            std=moments.std if moments else None,
+            mean=self._mean(),
+            std=self._std(),
             zeros=self._zeros,
             nan=self._nan,
             inf=self._inf,
         )
+
+    def _mean(self) -> float | None:
+        if self._sum is not None:
+            return float(Fraction(self._sum, self._count))
+        if self._moments is None:
+            return None
+        return float(Fraction(self._moments.base) + Fraction(self._moments.mean))
+
+    def _std(self) -> float | None:
+        if self._moments is None or self._low is None or self._high is None:
+            return None
+        # It cannot be more than half the range; rounding up could make it infinite.
+        low, high = self._low, self._high
+        whole = isinstance(low, int) and isinstance(high, int)
+        return min(self._moments.std, (high - low) / 2 if whole else high / 2 - low / 2)
 
     def _add_piece(self, piece: Array) -> None:
         self._count += len(piece)
@@ -173,14 +184,14 @@ class Accumulator:
         least, greatest = low.item(), high.item()
         self._low = least if self._low is None else min(self._low, least)
         self._high = greatest if self._high is None else max(self._high, greatest)
-        if piece.dtype.itemsize == 8 and piece.dtype.kind in "iu":
+        if piece.dtype.kind in "iu":
+            self._sum = (self._sum or 0) + _sum_of(piece)
+        if piece.dtype.kind in "iu" and piece.dtype.itemsize == 8:
             self._merge_long(piece, least)
         else:
             self._merge(piece, max(abs(float(low)), abs(float(high))))
 
     def _merge(self, piece: Array, largest: float) -> None:
-        if self._moments is None:
-            self._moments = Moments()
         scratch = self._scratch[: len(piece)]
         scale = 0
         if _TINY < largest < _LARGE or not largest:
@@ -188,8 +199,15 @@ class Accumulator:
         else:
             scale = math.frexp(largest)[1]
             np.ldexp(piece, -scale, out=scratch)
+        if self._moments is None:
+            wide = piece.dtype.itemsize == 8 and not scale
+            self._moments = Moments(base=float(scratch.mean()) if wide else 0)
+        base = self._moments.base
+        if base and not scale:
+            scratch -= base
+            base = 0
         mean, std = _moments_of(scratch)
-        self._moments.merge(len(piece), math.ldexp(mean, scale), math.ldexp(std, scale))
+        self._moments.merge(len(piece), math.ldexp(mean, scale) - base, math.ldexp(std, scale))
 
     def _merge_long(self, piece: Array, least: int) -> None:
         """Merge 64-bit integers, by their exact distances from the least of them."""
@@ -200,7 +218,7 @@ class Accumulator:
         scratch = self._scratch[: len(piece)]
         np.copyto(scratch, unsigned - unsigned.dtype.type(least % (1 << 64)))
         mean, std = _moments_of(scratch)
-        self._moments.merge(len(piece), least - self._moments.base + mean, std)
+        self._moments.merge(len(piece), least - int(self._moments.base) + mean, std)
 
 
 class _Numbers:
@@ -304,7 +322,18 @@ def _moments_of(numbers: np.ndarray[Any, np.dtype[np.float64]]) -> tuple[float, 
     numbers -= mean
     # What rounding has left of the mean is corrected for.
     rest = float(numbers.sum()) / count
-    return mean + rest, math.sqrt(max(float(np.dot(numbers, numbers)) / count - rest * rest, 0.0))
+    # Not by a dot product: those of BLAS start threads, and sum up in one go.
+    np.multiply(numbers, numbers, out=numbers)
+    return mean + rest, math.sqrt(max(float(numbers.sum()) / count - rest * rest, 0.0))
+
+
+def _sum_of(integers: Array) -> int:
+    """Return the exact sum of no more than 2**31 integers."""
+    if integers.dtype.itemsize < 8:
+        return int(integers.sum(dtype=np.int64))
+    # The halves of 64 bits are summed by themselves, the upper one with the sign.
+    low = int((integers & integers.dtype.type(0xFFFFFFFF)).sum())
+    return low + (int((integers >> integers.dtype.type(32)).sum()) << 32)
 
 
 def _magnitudes(elements: Array) -> Array:

@@ -6,13 +6,14 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
 from ckpttool.checkpoint.open import Checkpoint
-from ckpttool.errors import CkptError
+from ckpttool.errors import CkptError, UnsupportedError
 from ckpttool.meta.metagraph import MetaGraph as MetaGraph  # for those who render a summary
 from ckpttool.query.grouping import short_name
-from ckpttool.query.listing import TensorRow, Totals, tensor_rows
+from ckpttool.query.listing import TensorRow, tensor_rows
 from ckpttool.query.source import Source
 
 _T = TypeVar("_T")
@@ -45,11 +46,18 @@ class ShardSummary:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Tensors of one kind or below one scope, added up."""
+    """Tensors of one kind or below one scope, added up.
+
+    Attributes:
+        name: the kind or the scope; empty for all tensors.
+        tensors: how many there are.
+        parameters: how many numbers are in them: their elements, but for strings and variants.
+        bytes: stored bytes.
+    """
 
     name: str
     tensors: int
-    elements: int
+    parameters: int
     bytes: int
 
 
@@ -82,11 +90,13 @@ class GraphSummary:
     Attributes:
         objects: how many nodes it has, slot variables included.
         slots: how many slot variables.
+        states_values: whether the objects state whether they hold values.
         optimizers: those that can be told from other objects.
     """
 
     objects: int
     slots: int
+    states_values: bool
     optimizers: tuple[OptimizerSummary, ...]
 
 
@@ -112,7 +122,7 @@ class Summary:
     writer: Writer
     latest: bool | None
     shards: tuple[ShardSummary, ...]
-    totals: Totals
+    totals: Group
     kinds: tuple[Group, ...]
     scopes: tuple[Group, ...]
     steps: tuple[StepValue, ...]
@@ -142,20 +152,20 @@ def summarize(ckpt: Checkpoint) -> Summary:
     metagraphs = attempt(lambda: ckpt.metagraphs) or ()
     graph = attempt(lambda: _graph(ckpt))
     steps = tuple(
-        StepValue(row.key, row.object_path, attempt(lambda key=row.key: _scalar(ckpt, key)))
+        StepValue(row.key, row.object_path, attempt(partial(_scalar, ckpt, row.key)))
         for row in rows
         if row.kind == "step"
     )
     latest = attempt(lambda: _is_latest(ckpt))
     return Summary(
         source=Source.of(ckpt),
-        writer=_writer(ckpt, metagraphs) if graph or metagraphs else Writer(None, None, None),
+        writer=_writer(graph, metagraphs),
         latest=latest,
         shards=tuple(
             ShardSummary(os.path.basename(file.path), file.size)
             for file in ckpt.bundle.shard_files()
         ),
-        totals=Totals.of(rows),
+        totals=_group("", rows),
         kinds=tuple(_groups(rows, lambda row: row.kind)),
         scopes=tuple(_groups(rows, lambda row: short_name(row).partition("/")[0])),
         steps=steps,
@@ -165,17 +175,15 @@ def summarize(ckpt: Checkpoint) -> Summary:
     )
 
 
-def _writer(ckpt: Checkpoint, metagraphs: tuple[MetaGraph, ...]) -> Writer:
+def _writer(graph: GraphSummary | None, metagraphs: tuple[MetaGraph, ...]) -> Writer:
     for metagraph in metagraphs:
         if metagraph.tensorflow_version:
             return Writer(metagraph.tensorflow_version, None, os.path.basename(metagraph.path))
-    graph = ckpt.object_graph
     if graph is None:
         return Writer(None, None, None)
     # TensorFlow 1 never states of an object whether it holds values, and neither did 2 at first.
-    stated = any(node.has_values is not None for node in graph.nodes)
-    generation = "TensorFlow 2" if stated else "TensorFlow 1 or an early TensorFlow 2"
-    return Writer(None, generation, "object graph")
+    known = "TensorFlow 2" if graph.states_values else "TensorFlow 1 or an early TensorFlow 2"
+    return Writer(None, known, "object graph")
 
 
 def _graph(ckpt: Checkpoint) -> GraphSummary | None:
@@ -192,7 +200,12 @@ def _graph(ckpt: Checkpoint) -> GraphSummary | None:
         path = graph.paths[node.id]
         if (slots or counted) and path is not None:
             optimizers.append(OptimizerSummary(path, tuple(slots.items())))
-    return GraphSummary(len(graph.nodes), len(graph.slots), tuple(optimizers))
+    return GraphSummary(
+        objects=len(graph.nodes),
+        slots=len(graph.slots),
+        states_values=any(node.has_values is not None for node in graph.nodes),
+        optimizers=tuple(optimizers),
+    )
 
 
 def _is_own_scalar(ckpt: Checkpoint, key: str | None) -> bool:
@@ -202,7 +215,7 @@ def _is_own_scalar(ckpt: Checkpoint, key: str | None) -> bool:
 def _scalar(ckpt: Checkpoint, key: str) -> int:
     value = ckpt.bundle.read(key).reshape(-1)
     if len(value) != 1:
-        raise CkptError("not a single number", path=ckpt.prefix, key=key)
+        raise UnsupportedError("not a single number", path=ckpt.prefix, key=key)
     return int(value[0])
 
 
@@ -221,5 +234,9 @@ def _groups(rows: Iterable[TensorRow], name_of: Callable[[TensorRow], str]) -> I
     for row in rows:
         groups.setdefault(name_of(row), []).append(row)
     for name, members in groups.items():
-        totals = Totals.of(members)
-        yield Group(name, totals.tensors, totals.elements, totals.bytes)
+        yield _group(name, members)
+
+
+def _group(name: str, rows: list[TensorRow]) -> Group:
+    parameters = sum(row.elements for row in rows if row.dtype not in ("string", "variant"))
+    return Group(name, len(rows), parameters, sum(row.bytes for row in rows))

@@ -1,6 +1,7 @@
 """Elements of tensors as text that says exactly what is stored, lined up as NumPy does it.
 
-    float16, float32, float64   the shortest decimal that reads back as the same element
+    float16, float32, float64   the shortest decimal that reads back as the same element; whole
+                                numbers in full
     smaller floats              the value itself: the shortest decimal that float64 reads as it
     whole numbers, bools        as they are; quantised numbers as the integers that are stored
     complex                     both parts as floats
@@ -22,7 +23,8 @@ from ckpttool.query.parts import SMALL_FLOATS
 from ckpttool.tensor.dtypes import STRING, DType
 from ckpttool.tensor.values import Array
 
-_OWN = ("float16", "float32", "float64")
+# NumPy's own floats, and from where on they have no fractions.
+_OWN = {"float16": 1 << 11, "float32": 1 << 24, "float64": 1 << 53}
 _LARGE, _SMALL, _SPREAD = 1e8, 1e-4, 1e3
 # How much of a string is shown: of one by itself, and of one among others.
 _LONGEST_ALONE, _LONGEST = 2000, 120
@@ -57,8 +59,12 @@ class Formatter:
         elif numpy_dtype.kind == "c":
             real = _Floats(lambda: (block.real for block in flat()), precision)
             imaginary = _Floats(lambda: (block.imag for block in flat()), precision, signed=True)
-            self._write = lambda block: _join_parts(
-                real.texts(block.real), imaginary.texts(block.imag)
+            width = real.width + imaginary.width + 1
+            self._write = lambda block: (
+                f"{first.rstrip()}{second.strip()}j".ljust(width)
+                for first, second in zip(
+                    real.texts(block.real), imaginary.texts(block.imag), strict=True
+                )
             )
         elif numpy_dtype.kind == "f" or dtype.name in SMALL_FLOATS:
             self._write = _Floats(flat, precision).texts
@@ -109,11 +115,19 @@ class _Floats:
                 self._word = max(self._word, len(text))
 
     def _plain(self, block: Array) -> Iterator[str]:
-        write = np.format_float_positional
+        exact = _exact(block)
+        whole_from = _OWN[exact.dtype.name]
+        write: Callable[..., str] = np.format_float_positional
         if self._range.wants_exponent:
-            write = np.format_float_scientific
-        for item in _exact(block):
-            text = write(item, precision=self._precision, unique=True, trim=".", sign=self._signed)
+            write, whole_from = np.format_float_scientific, 0
+        for item in exact:
+            if whole_from and whole_from <= abs(float(item)) < _LARGE:
+                # NumPy fills up with zeros what a shorter number suffices to tell apart.
+                text = f"{int(item):{'+' if self._signed else ''}}."
+            else:
+                text = write(
+                    item, precision=self._precision, unique=True, trim=".", sign=self._signed
+                )
             # NumPy gives no sign to nan.
             yield f"+{text}" if self._signed and text[0] not in "+-" else text
 
@@ -151,9 +165,10 @@ def number_text(value: int | float, dtype: str) -> str:
         value: the number.
         dtype: name of the tensor's dtype.
     """
-    if isinstance(value, int) or dtype not in ("float16", "float32"):
-        return repr(value)
-    return str(np.dtype(dtype).type(value))
+    if isinstance(value, int):
+        return str(value)
+    own = np.array([value], dtype if dtype in _OWN else "float64")
+    return next(_Floats(lambda: [own], None).texts(own))
 
 
 def nested(array: Array) -> object:
@@ -173,7 +188,11 @@ def nested(array: Array) -> object:
 
 def _exact(block: Array) -> Array:
     """Return floats as a type that NumPy writes; float64 holds each of the smaller ones."""
-    return block if block.dtype.name in _OWN else block.astype(np.float64)
+    if block.dtype.name in _OWN:
+        return block
+    with np.errstate(invalid="ignore"):  # the processor complains of NaNs of the signalling sort
+        exact: Array = block.astype(np.float64)
+    return exact
 
 
 def _whole_numbers(block: Array) -> Iterator[str]:

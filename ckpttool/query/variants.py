@@ -13,7 +13,7 @@ Of any other type the name, the size of its metadata and its tensors are told.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +22,8 @@ import numpy as np
 from ckpttool.coding.varint import decode_varint
 from ckpttool.coding.wire import signed64
 from ckpttool.errors import CorruptError
-from ckpttool.tensor.dtypes import STRING, VARIANT, DType, dtype_of_number
+from ckpttool.query.texts import Formatter, nested
+from ckpttool.tensor.dtypes import STRING, VARIANT, DType, dtype_of_name, dtype_of_number
 from ckpttool.tensor.shape import element_count
 from ckpttool.tensor.values import Array, object_array
 from ckpttool.tensor.variants import VariantElement
@@ -71,6 +72,16 @@ class InnerTensor:
     shape: PartialShape
     values: Array | None = None
     variants: tuple[VariantDetail, ...] = ()
+
+    def texts(self) -> Iterator[str]:
+        """Yield the elements as texts that line up, where there are values."""
+        array = self.values
+        if array is not None:
+            yield from Formatter(dtype_of_name(self.dtype), lambda: [array]).texts(array)
+
+    def nested(self) -> object:
+        """Return the elements as nested lists; None where there are no values."""
+        return None if self.values is None else nested(self.values)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -231,9 +242,13 @@ def _values(message: TensorProto, dtype: DType, shape: PartialShape) -> Array | 
     stored += stored[-1:] * (count - len(stored))
     if dtype == STRING:
         return object_array(stored, full)
-    try:
-        if field == "half_val":
-            return np.array(stored, np.uint16).view(dtype.numpy_dtype).reshape(full)
-        return np.array(stored, dtype.numpy_dtype).reshape(full)
-    except (OverflowError, ValueError):
-        return None
+    if field == "half_val":
+        bits = np.array(stored, np.int64)
+        if count and (bits.min() < 0 or bits.max() >= 1 << 16):
+            return None
+        return bits.astype(np.uint16).view(dtype.numpy_dtype).reshape(full)
+    given = np.array(stored)
+    found = given.astype(dtype.numpy_dtype)
+    if found.dtype.kind in "iu" and not np.array_equal(found, given):
+        return None  # a number that the dtype does not hold
+    return found.reshape(full)

@@ -1,0 +1,396 @@
+"""`ckpt show` as its users run it."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import pty
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import numpy as np
+import pytest
+
+from ckpttool.bundle.writer import BundleWriter
+from ckpttool.checkpoint.open import open_checkpoint
+from ckpttool.cli.main import main
+from ckpttool.schemas import load_schema
+from tests.support import handmade
+from tests.support.command import Outcome, ckpt, environment, shell
+from tests.support.fixtures import FIXTURES, BundleFixture, bundle, bundles
+
+GUIDE = os.path.join(FIXTURES, "v2/tf2.21/guide_legacy_adam")
+FOLDER = os.path.join(GUIDE, "tf_ckpts")
+PREFIX = os.path.join(FOLDER, "ckpt-5")
+KERNEL = "net/l1/kernel/.ATTRIBUTES/VARIABLE_VALUE"
+DTYPES = bundle("v2/tf2.21/dtypes/vector").prefix
+ESCAPE = "\x1b"
+EVERYTHING = "re:^"  # "**" is the name of a tensor in one of the fixtures
+SCHEMA = load_schema("ckpt.show/1")
+VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
+
+
+def run(*words: str) -> Outcome:
+    """Run `ckpt` in this process."""
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        code = main(words)
+    return Outcome(code, out.getvalue(), err.getvalue())
+
+
+def parse(text: str) -> dict[str, Any]:
+    """Parse strict JSON."""
+
+    def refuse(constant: str) -> None:
+        raise AssertionError(f"{constant} is not JSON")
+
+    found: dict[str, Any] = json.loads(text, parse_constant=refuse)
+    return found
+
+
+def document(*words: str) -> dict[str, Any]:
+    """Run `ckpt show --json`, hold the output to its schema and return it."""
+    done = run("show", "--json", *words)
+    assert (done.code, done.err) == (0, ""), done.err
+    assert done.out.isascii()
+    found = parse(done.out)
+    VALIDATOR.validate(found)
+    return found
+
+
+def on_terminal(*words: str, environ: Mapping[str, str] | None = None) -> str:
+    """Run `ckpt` with a terminal as its output; return what it prints there."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "ckpttool", *words],
+        stdout=theirs,
+        stderr=subprocess.PIPE,
+        env=environment({"TERM": "xterm", **(environ or {})}),
+    )
+    os.close(theirs)
+    data = b""
+    with contextlib.suppress(OSError):  # how the end of a terminal is told
+        while more := os.read(ours, 65536):
+            data += more
+    os.close(ours)
+    _, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (0, b"")
+    return data.decode().replace("\r\n", "\n")
+
+
+def copied(folder: Path, prefix: str = PREFIX) -> str:
+    """Copy a checkpoint; return its new prefix."""
+    source, base = os.path.split(prefix)
+    for name in os.listdir(source):
+        if name.startswith(f"{base}."):
+            shutil.copy(os.path.join(source, name), folder)
+    return os.fspath(folder / base)
+
+
+def damage(prefix: str, key: str) -> int:
+    """Change a byte of a tensor; return where the tensor lies."""
+    with open_checkpoint(prefix) as opened:
+        entry = opened.entries[opened.resolve(key)]
+    with open(f"{prefix}.data-00000-of-00001", "r+b") as file:
+        file.seek(entry.offset + entry.size - 1)
+        (last,) = file.read(1)
+        file.seek(-1, os.SEEK_CUR)
+        file.write(bytes([last ^ 0x10]))
+    return entry.offset
+
+
+def test_the_schema_is_a_schema() -> None:
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("show_summary.txt", ["tf_ckpts"]),
+        ("show_values.txt", ["tf_ckpts/ckpt-3", "net/**", "step", "optimizer/beta_1"]),
+        ("show_part.txt", ["tf_ckpts", "net/l1/kernel[:,::-2]", "net/l1/bias[0]"]),
+        ("show_graph.txt", ["tf_ckpts", "_CHECKPOINTABLE_OBJECT_GRAPH"]),
+        ("show_iterator.txt", ["tf_ckpts", "iterator"]),
+        ("show_stats.txt", ["tf_ckpts", "--stats", "--kind", "weight,slot"]),
+        ("show_stats_table.txt", ["tf_ckpts", "--stats", "net", "--format", "table"]),
+        ("show_stats.md", ["tf_ckpts", "--stats", "net", "--format", "markdown"]),
+        ("show_summary.json", ["tf_ckpts", "--json"]),
+        ("show_values.json", ["tf_ckpts", "net/l1/kernel", "net/l1/bias[1:3]", "step", "--json"]),
+    ],
+)
+def test_guide(name: str, words: list[str], golden: Callable[[str, str], None]) -> None:
+    done = ckpt("show", *words, folder=GUIDE)
+    assert (done.code, done.err) == (0, "")
+    golden(name, done.out)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("show_dtypes.txt", ["dtypes/vector", "**"]),
+        ("show_variants.txt", ["variants/variants", "**"]),
+        ("show_strings.txt", ["strings/strings", "**"]),
+        ("show_partitioned.txt", ["partitioned_grid/model", "**"]),
+        ("show_saver.txt", ["saver_v2/model.ckpt-3"]),
+    ],
+)
+def test_others(name: str, words: list[str], golden: Callable[[str, str], None]) -> None:
+    done = ckpt("show", *words, folder=os.path.join(FIXTURES, "v2/tf2.21"))
+    assert (done.code, done.err) == (0, "")
+    golden(name, done.out)
+
+
+@pytest.mark.parametrize("fixture", bundles(), ids=lambda fixture: fixture.name)
+def test_every_fixture_fits_the_schema(fixture: BundleFixture) -> None:
+    assert document(fixture.prefix)["summary"]["totals"]["tensors"] == len(fixture.tensors)
+    found = document(fixture.prefix, EVERYTHING, "--full")["tensors"]
+    assert len(found) == len(fixture.tensors)
+    assert all(row["verified"] and not row["elided"] for row in found)
+    lines = run("show", fixture.prefix, EVERYTHING, "--full", "--format", "jsonl").out.splitlines()
+    assert [parse(line) for line in lines] == found
+    stats = document(fixture.prefix, "--stats")["tensors"]
+    assert [row["key"] for row in stats] == [row["key"] for row in found]
+    assert not any("value" in row for row in stats)
+    for row, other in zip(stats, found, strict=True):
+        if row["kind"] != "graph":
+            assert row["stats"] == other["stats"]
+    text = run("show", fixture.prefix, EVERYTHING).out
+    assert all(char.isprintable() or char == "\n" for char in text)
+    rows = run("show", fixture.prefix, "--stats").out.splitlines()
+    assert len(rows) == 1 + len(fixture.tensors)
+
+
+@pytest.mark.parametrize("format", ["table", "plain", "csv", "markdown", "names", "json", "jsonl"])
+def test_statistics_in_every_format(format: str) -> None:
+    done = run("show", PREFIX, "net", "step", "--stats", "--format", format)
+    assert (done.code, done.err) == (0, "")
+    assert KERNEL.split("/.")[0] in done.out
+    if format == "names":
+        assert len(done.out.splitlines()) == 7
+
+
+@pytest.mark.parametrize("format", ["csv", "markdown", "names"])
+@pytest.mark.parametrize("keys", [[], ["step"]])
+def test_values_are_no_table(format: str, keys: list[str]) -> None:
+    done = run("show", PREFIX, *keys, "--format", format)
+    assert (done.code, done.out) == (2, "")
+    assert f"do not print as {format}" in done.err and "--stats" in done.err
+
+
+def test_json_values() -> None:
+    (row,) = document(DTYPES, "vector/float32")["tensors"]
+    assert row["value"][:5] == ["NaN", "Infinity", "-Infinity", 0.0, -0.0]
+    assert str(row["value"][4]) == "-0.0" and row["value"][7] == 0.3333333432674408
+    (row,) = document(DTYPES, "vector/complex64")["tensors"]
+    assert row["value"][0]["re"] == "NaN"
+    (row,) = document(DTYPES, "vector/uint64")["tensors"]
+    assert row["value"][-1] == 2**64 - 1
+    (row,) = document(DTYPES, "vector/string")["tensors"]
+    assert row["value"][1] == "plain" and row["value"][3] == {"base64": "//4gbm90IFVURi04IIA="}
+    (row,) = document(DTYPES, "vector/bool")["tensors"]
+    assert (row["value"], row["stats"]["true"]) == ([True, False, True], 2)
+    (row,) = document(PREFIX, "net/l1/kernel[0, 1:3]")["tensors"]
+    assert (row["index"], row["part"], row["shape"]) == ("0, 1:3", [2], [1, 5])
+    assert row["verified"] is False and len(row["value"]) == 2
+    (row,) = document(PREFIX, "iterator")["tensors"]
+    assert row["value"][0]["type_name"] == "tensorflow::Iterator" and row["stats"] is None
+    (row,) = document(PREFIX, "_CHECKPOINTABLE_OBJECT_GRAPH")["tensors"]
+    assert row["value"]["total"] == len(row["value"]["nodes"]) == 18
+
+
+def test_what_is_left_out_and_what_is_not(tmp_path: Path) -> None:
+    prefix = os.fspath(tmp_path / "model")
+    array = np.arange(12000).reshape(120, 100)
+    with BundleWriter(prefix) as writer:
+        writer.add("big", array)
+    (row,) = document(prefix, "big")["tensors"]
+    assert row["elided"] is True and row["value"] is None and row["stats"]["max"] == 11999
+    (row,) = document(prefix, "big", "--full")["tensors"]
+    assert row["elided"] is False and row["value"] == array.tolist()
+    (row,) = document(prefix, "big[:100]")["tensors"]
+    assert row["value"] == array[:100].tolist()
+    text = run("show", prefix, "big").out
+    assert "[[    0     1     2 ...    97    98    99]" in text and "\n ...\n" in text
+    full = run("show", prefix, "big", "--full").out
+    numbers = [int(word) for word in re.sub(r"[^0-9 ]", " ", full.partition("\n")[2]).split()]
+    assert numbers[:12000] == array.ravel().tolist()
+
+
+def test_precision() -> None:
+    done = run("show", PREFIX, "net/l1/kernel", "--precision", "2")
+    assert "[[4.41 4.78 4.89 4.43 4.9 ]]" in done.out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["net/l1/kernle"], "nearest: 'net/l1/kernel'"),
+        (["net/l1/kernle[0]"], "nearest: 'net/l1/kernel'"),
+        (["net/l1/kernel[1]"], "out of bounds"),
+        (["net/l1/kernel", "--out", "x.npy", "--stats"], "--out writes the values of one KEY"),
+        (["--out", "x.npy"], "--out writes the values of one KEY"),
+        (["net/**", "--out", "x.npy"], "--out writes one tensor, not 6"),
+        (["--kind", "wight"], "nearest: 'weight'"),
+        (["--precision", "-1"], "--precision"),
+    ],
+)
+def test_mistakes(words: list[str], message: str, tmp_path: Path) -> None:
+    done = ckpt("show", PREFIX, *words, folder=os.fspath(tmp_path))
+    assert (done.code, done.out) == (2, "")
+    assert message in done.err and "Traceback" not in done.err
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_part_is_not_verified_and_v_says_so() -> None:
+    quiet = run("show", PREFIX, "net/l1/kernel[0]")
+    told = run("show", PREFIX, "net/l1/kernel[0]", "-v")
+    assert quiet.out == told.out and quiet.err == ""
+    assert f"{KERNEL}: the crc32c of a part of a tensor is not checked" in told.err
+
+
+def test_a_part_reads_only_what_it_needs(tmp_path: Path) -> None:
+    prefix = copied(tmp_path)
+    damage(prefix, "net/l1/bias")  # its last byte
+    done = run("show", prefix, "net/l1/bias[:4]")
+    assert done.code == 0 and done.out.startswith("net/l1/bias/")
+    assert run("show", prefix, "net/l1/bias").code == 2
+
+
+@pytest.mark.parametrize("extra", [[], ["--json"], ["--stats"], ["--format", "jsonl"]])
+def test_damage(tmp_path: Path, extra: list[str]) -> None:
+    prefix = copied(tmp_path)
+    offset = damage(prefix, "net/l1/kernel")
+    done = run("show", prefix, "step", "net/l1/kernel", *extra)
+    assert (done.code, done.out) == (2, "")
+    (line,) = done.err.splitlines()
+    assert f"ckpt-5.data-00000-of-00001:{offset}: key '{KERNEL}'" in line
+    assert run("show", prefix, "step", *extra).code == 0
+    # The summary needs nothing of it.
+    assert run("show", prefix).code == 0
+
+
+def test_without_data_shards(tmp_path: Path) -> None:
+    prefix = copied(tmp_path)
+    os.unlink(prefix + ".data-00000-of-00001")
+    done = run("show", prefix)
+    assert done.code == 0
+    assert "missing     ckpt-5.data-00000-of-00001" in done.out
+    assert "step        save_counter (unreadable), step (unreadable)" in done.out
+    assert done.out.count("cannot read") == 3
+    summary = document(prefix)["summary"]
+    assert summary["shards"] == [{"name": "ckpt-5.data-00000-of-00001", "bytes": None}]
+    done = run("show", prefix, "step")
+    assert (done.code, done.out) == (2, "") and "the data shard is missing" in done.err
+
+
+def test_writing_a_file(tmp_path: Path) -> None:
+    path = os.fspath(tmp_path / "kernel.npy")
+    done = run("show", PREFIX, "net/l1/kernel", "--out", path)
+    assert (done.code, done.out, done.err) == (0, "", "")
+    with open_checkpoint(PREFIX) as opened:
+        np.testing.assert_array_equal(np.load(path), opened["net/l1/kernel"])
+    done = run("show", PREFIX, "step", "--out", path)
+    assert done.code == 2 and "exists" in done.err
+    assert np.load(path).shape == (1, 5)
+    assert run("show", PREFIX, "step", "--out", path, "--force").code == 0
+    assert np.load(path)[()] == 50
+    done = run("show", PREFIX, "net/l1/kernel[0,:2]", "--out", path, "--force", "-v")
+    assert np.load(path).shape == (2,) and "136 bytes" in done.err
+
+
+def test_a_dtype_that_numpy_lacks_is_warned_of(tmp_path: Path) -> None:
+    path = os.fspath(tmp_path / "b.npy")
+    done = run("show", DTYPES, "vector/bfloat16", "--out", path)
+    assert done.code == 0 and "warning: " in done.err
+    assert f"numpy.load('{path}').view(ml_dtypes.bfloat16)" in done.err
+
+
+def test_on_a_terminal() -> None:
+    text = on_terminal("show", PREFIX, "net/l1/bias", environ={"COLUMNS": "100"})
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", text)
+    assert text != plain
+    *lines, bars, _ = plain.split("\n")
+    assert lines == run("show", PREFIX, "net/l1/bias").out.splitlines()
+    assert re.fullmatch(r"3\.816 \|[ ▁▂▃▄▅▆▇█]{32}\| 4\.831", bars)
+
+
+@pytest.mark.parametrize("environ", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
+def test_no_colour(environ: dict[str, str]) -> None:
+    assert ESCAPE not in on_terminal("show", PREFIX, "net", environ=environ)
+    assert ESCAPE not in on_terminal("show", PREFIX, environ=environ)
+    assert ESCAPE not in on_terminal("show", PREFIX, "--color", "never")
+
+
+def test_colour_on_demand() -> None:
+    assert ESCAPE in ckpt("show", PREFIX, "step", "--color", "always").out
+    assert ESCAPE not in ckpt("show", PREFIX, "step").out
+
+
+def test_a_narrow_terminal() -> None:
+    text = on_terminal("show", PREFIX, "net/l1/bias", environ={"COLUMNS": "40", "NO_COLOR": "1"})
+    lines = text.splitlines()
+    values = [line for line in lines if line.startswith(("[", " "))]
+    assert len(values) > 1 and all(len(line) <= 40 for line in values)
+    assert len(lines[-1]) <= 40 and lines[-1].startswith("3.816 |")
+    summary = on_terminal("show", PREFIX, environ={"COLUMNS": "40", "NO_COLOR": "1"})
+    assert "object graph: 18 objects" in summary
+
+
+def test_odd_keys_and_strings_are_never_raw() -> None:
+    for name in ("v2/tf2.21/odd_keys/odd", "v2/tf2.21/keys_not_utf8/bytes"):
+        prefix = bundle(name).prefix
+        for words in ([EVERYTHING], ["--stats"], [], [EVERYTHING, "--format", "table"]):
+            text = ckpt("show", prefix, *words).out
+            assert text and all(char.isprintable() or char in "\n\t" for char in text)
+    text = run("show", DTYPES, "vector/string").out
+    assert "\\x1b[31mred" in text and ESCAPE not in text
+
+
+def test_an_odd_name_typed_as_it_is_printed_shows_the_tensor() -> None:
+    prefix = bundle("v2/tf2.21/odd_keys/odd").prefix
+    names = ckpt("ls", prefix, "--format", "names").out.splitlines()
+    for name in names:
+        done = run("show", prefix, f"={name}")
+        assert done.code == 0 and done.out.startswith(f"{name}  "), done.err
+
+
+def test_the_reader_may_go_away() -> None:
+    done = shell("$CKPT show --full $1 '**' | head -1; echo ${PIPESTATUS[0]}", words=[DTYPES])
+    assert done.err == ""
+    first, code = done.out.splitlines()
+    assert first.startswith("vector/bfloat16") and code in ("0", "141")
+
+
+def test_hostile_shapes(tmp_path: Path) -> None:
+    made = handmade.Bundle()
+    made.add(b"deep", 4, [1] * 100, b"\x07").add(b"new", 99, [2], b"\0\0")
+    made.add(b"wide", 1, [0, 1 << 40], b"").add(b"fine", 4, [1], b"\x07")
+    prefix = made.write(tmp_path / "odd")
+    for key in ("deep", "new"):
+        done = run("show", prefix, key)
+        assert (done.code, done.out) == (2, "") and f"key '{key}'" in done.err
+    assert "[]" in run("show", prefix, "wide").out
+    assert document(prefix, "wide")["tensors"][0]["value"] == []
+    assert run("show", prefix).code == 0
+
+
+def test_deep_tensors_as_json(tmp_path: Path) -> None:
+    prefix = handmade.Bundle().add(b"deep", 4, [1] * 32, b"\x07").write(tmp_path / "deep")
+    (row,) = document(prefix, "deep")["tensors"]
+    assert json.dumps(row["value"]) == "[" * 32 + "7" + "]" * 32
+    assert "[" * 32 + "7" + "]" * 32 in run("show", prefix, "deep").out
+
+
+def test_help_has_examples() -> None:
+    done = run("show", "--help")
+    assert done.code == 0
+    for word in ("Examples", "--stats", "--precision", "--full", "--out", "net/l1/kernel[0:4,-1]"):
+        assert word in done.out

@@ -1,0 +1,177 @@
+"""Summaries hold what the files say, and say what they could not read."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from ckpttool.checkpoint.open import open_checkpoint
+from ckpttool.errors import CorruptError
+from ckpttool.query.summary import Summary, Writer, summarize
+from tests.support import handmade
+from tests.support.fixtures import FIXTURES, BundleFixture, bundle, bundles
+
+GUIDE = "v2/tf2.21/guide_legacy_adam/tf_ckpts/"
+
+
+def summary_of(path: str) -> Summary:
+    with open_checkpoint(path) as ckpt:
+        return summarize(ckpt)
+
+
+def copied(name: str, folder: Path) -> str:
+    """Copy a fixture's files into a folder; return its prefix there."""
+    fixture = bundle(name)
+    source, base = os.path.split(fixture.prefix)
+    for file in os.listdir(source):
+        if file.startswith(f"{base}.") or file == "checkpoint":
+            shutil.copy(os.path.join(source, file), folder)
+    return os.fspath(folder / base)
+
+
+@pytest.mark.parametrize("fixture", bundles(), ids=lambda fixture: fixture.name)
+def test_sums(fixture: BundleFixture) -> None:
+    summary = summary_of(fixture.prefix)
+    assert summary.problems == ()
+    assert summary.totals.tensors == len(fixture.tensors)
+    for groups in (summary.kinds, summary.scopes):
+        assert len({group.name for group in groups}) == len(groups)
+        for amount in ("tensors", "parameters", "bytes"):
+            total = sum(getattr(group, amount) for group in groups)
+            assert total == getattr(summary.totals, amount)
+    assert sum(shard.bytes or 0 for shard in summary.shards) == summary.source.data_bytes
+    assert (summary.graph is not None) == (summary.source.style == "object")
+    assert all(step.value is not None for step in summary.steps)
+
+
+def test_a_checkpoint_of_objects() -> None:
+    summary = summary_of(bundle(GUIDE + "ckpt-5").prefix)
+    assert summary.writer == Writer(None, "TensorFlow 2", "object graph")
+    assert summary.latest is True
+    assert [(step.object_path, step.value) for step in summary.steps] == [
+        ("save_counter", 5),
+        ("step", 50),
+    ]
+    assert summary.graph is not None
+    assert (summary.graph.objects, summary.graph.slots) == (18, 4)
+    (optimizer,) = summary.graph.optimizers
+    assert (optimizer.path, optimizer.slots) == ("optimizer", (("m", 2), ("v", 2)))
+    kinds = {group.name: group for group in summary.kinds}
+    assert (kinds["weight"].tensors, kinds["weight"].parameters, kinds["weight"].bytes) == (
+        2,
+        10,
+        40,
+    )
+    # A graph and an iterator have no parameters.
+    assert kinds["graph"].parameters == kinds["iterator"].parameters == 0
+    scopes = {group.name: group.tensors for group in summary.scopes}
+    assert scopes["net"] == 6 and scopes["optimizer"] == 5
+
+
+def test_not_the_latest() -> None:
+    assert summary_of(bundle(GUIDE + "ckpt-3").prefix).latest is False
+    assert summary_of(bundle("v2/tf2.21/dtypes/vector").prefix).latest is None
+
+
+def test_the_latest_of_a_folder_that_was_moved(tmp_path: Path) -> None:
+    prefix = copied(GUIDE + "ckpt-5", tmp_path)
+    (tmp_path / "checkpoint").write_text('model_checkpoint_path: "/gone/tf_ckpts/ckpt-5"\n')
+    assert summary_of(prefix).latest is True
+
+
+@pytest.mark.parametrize(
+    ("name", "writer"),
+    [
+        ("v2/tf2.21/saver_v2/model.ckpt-3", Writer("2.21.0", None, "model.ckpt-3.meta")),
+        ("v2/tf1.15/saver/model.ckpt-3", Writer("1.15.5", None, "model.ckpt-3.meta")),
+        ("v2/tf1.4/saver/model.ckpt-3", Writer("1.4.1", None, "model.ckpt-3.meta")),
+        ("v2/tf0.12/saver/model.ckpt-3", Writer("0.12.1", None, "model.ckpt-3.meta")),
+        (
+            "v2/tf1.15/graph_mode_objects/ckpt-1",
+            Writer(None, "TensorFlow 1 or an early TensorFlow 2", "object graph"),
+        ),
+        ("v2/tf2.21/dtypes/vector", Writer(None, None, None)),
+    ],
+)
+def test_writers(name: str, writer: Writer) -> None:
+    assert summary_of(bundle(name).prefix).writer == writer
+
+
+def test_a_saved_model() -> None:
+    summary = summary_of(os.path.join(FIXTURES, "saved_model/tf2.21/tf_keras/model"))
+    assert summary.writer == Writer("2.21.0", None, "saved_model.pb")
+    (metagraph,) = summary.metagraphs
+    assert metagraph.tags == ("serve",)
+    assert "serving_default" in {signature.key for signature in metagraph.signatures}
+
+
+@pytest.mark.parametrize(
+    ("name", "paths"),
+    [
+        ("v2/tf2.21/keras3_adam/ckpt-1", ["optimizer"]),
+        ("v2/tf2.21/tf_keras_new_adam_ema/ckpt-1", ["optimizer"]),
+        ("v2/tf2.21/legacy_sgd/ckpt-1", ["optimizer"]),
+        ("v2/tf2.21/legacy_rmsprop/ckpt-1", ["optimizer"]),
+        ("v2/tf2.21/legacy_adam_module/model-1", ["opt"]),
+        ("v2/tf1.15/v1_optimizer_objects/model-1", ["optimizer"]),
+        ("v2/tf2.21/python_state/ckpt-1", []),
+        ("v2/tf2.21/tables/ckpt-1", []),
+    ],
+)
+def test_optimizers(name: str, paths: list[str]) -> None:
+    graph = summary_of(bundle(name).prefix).graph
+    assert graph is not None
+    assert [optimizer.path for optimizer in graph.optimizers] == paths
+
+
+def test_without_data_shards(tmp_path: Path) -> None:
+    prefix = copied(GUIDE + "ckpt-5", tmp_path)
+    whole = summary_of(prefix)
+    os.unlink(prefix + ".data-00000-of-00001")
+    summary = summary_of(prefix)
+    assert (summary.kinds, summary.scopes, summary.totals) == (
+        whole.kinds,
+        whole.scopes,
+        whole.totals,
+    )
+    assert [(shard.name, shard.bytes) for shard in summary.shards] == [
+        ("ckpt-5.data-00000-of-00001", None)
+    ]
+    assert summary.graph is None and summary.writer == Writer(None, None, None)
+    assert [step.value for step in summary.steps] == [None, None]
+    assert summary.latest is True
+    assert len(summary.problems) == 3
+    for problem in summary.problems:
+        assert "ckpt-5.data-00000-of-00001" in problem and "missing" in problem
+
+
+def test_damaged_companions(tmp_path: Path) -> None:
+    prefix = copied("v2/tf2.21/saver_v2/model.ckpt-3", tmp_path)
+    Path(prefix + ".meta").write_bytes(b"\xff\xff\xff")
+    (tmp_path / "checkpoint").write_bytes(b"\xff")
+    summary = summary_of(prefix)
+    assert summary.metagraphs == () and summary.latest is None
+    assert len(summary.problems) == 2
+    assert summary.writer == Writer(None, None, None)
+    assert summary.totals == summary_of(bundle("v2/tf2.21/saver_v2/model.ckpt-3").prefix).totals
+
+
+def test_a_damaged_graph(tmp_path: Path) -> None:
+    key = b"_CHECKPOINTABLE_OBJECT_GRAPH"
+    made = handmade.Bundle().add_strings(key, [], [b"\xff"])
+    summary = summary_of(made.write(tmp_path / "bad"))
+    assert summary.graph is None
+    (problem,) = summary.problems
+    assert "_CHECKPOINTABLE_OBJECT_GRAPH" in problem
+
+
+def test_a_damaged_index_is_an_error(tmp_path: Path) -> None:
+    prefix = copied(GUIDE + "ckpt-5", tmp_path)
+    data = bytearray(Path(prefix + ".index").read_bytes())
+    data[40] ^= 1
+    Path(prefix + ".index").write_bytes(data)
+    with pytest.raises(CorruptError):
+        summary_of(prefix)

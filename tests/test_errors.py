@@ -71,7 +71,7 @@ def test_every_class_says_the_same_way_where(error_class: type[CkptError]) -> No
     ],
 )
 def test_callers_who_know_only_python_can_catch_it(name: str, builtin: type[Exception]) -> None:
-    with pytest.raises(builtin, match="^p: m$"):
+    with pytest.raises(builtin, match=r"^p: m$"):
         raise getattr(errors, name)("m", path="p")
 
 

@@ -263,8 +263,8 @@ class EntryDecoder:
             if data[pos] != 0x20:
                 return None
             for byte in data[pos + 1 : end]:
-                if shift < 0:
-                    return None  # something follows the offset
+                if shift < 0 or shift > 63:
+                    return None  # something follows the offset, or it is too long
                 offset |= (byte & 0x7F) << shift
                 shift = shift + 7 if byte > 0x7F else -1
             if shift >= 0:

@@ -131,6 +131,7 @@ class BundleReader:
             index: a number or a slice for each dimension, as `tensor.region.fit_index` gives.
         """
         from ckpttool.tensor.region import bounding_box, within_box
+        from ckpttool.tensor.values import array_part, decode_part
 
         entry = self._entry(key)
         if entry.slices:
@@ -138,9 +139,11 @@ class BundleReader:
             joined = self._join(key, entry, box)
             part: Array = joined[within_box(index, entry.shape, box)]
             return part
-        verify = entry.dtype.size is None
-        value: Array = self._read_whole(key, entry, verify=verify)[index]
-        return value if isinstance(value, bytes) or not hasattr(value, "copy") else value.copy()
+        self._require_readable(key, entry)
+        if entry.dtype.size is None:
+            return array_part(self._read_whole(key, entry), index)
+        data = self.stored_bytes(key, entry)
+        return decode_part(entry.dtype, entry.shape, data, index, big_endian=self.header.big_endian)
 
     def chunks(self, key: str) -> Iterator[memoryview]:
         """Yield the stored bytes of a tensor of fixed-size elements in pieces of whole elements.
@@ -154,10 +157,11 @@ class BundleReader:
         entry = self._entry(key)
         for _, stored in self.index.slice_entries(key) if entry.slices else [(None, entry)]:
             crc = 0
-            shard = self._shard(key, stored)
-            for chunk in shard.chunks(stored.offset, stored.size):
-                crc = crc32c(chunk, crc)
-                yield chunk
+            # Opened for itself: others that are read meanwhile may push a shard out.
+            with RandomAccessFile(self._shard(key, stored).path) as shard:
+                for chunk in shard.chunks(stored.offset, stored.size):
+                    crc = crc32c(chunk, crc)
+                    yield chunk
             self._check_crc(key, stored, crc)
 
     def stored_bytes(self, key: str, entry: BundleEntry) -> memoryview:

@@ -20,13 +20,12 @@ from ckpttool.bundle.naming import (
 )
 from ckpttool.coding.checksum import crc32c, mask
 from ckpttool.errors import (
-    CkptError,
     CorruptError,
     DestinationError,
-    FileAccessError,
     InvalidTensorError,
 )
-from ckpttool.storage.source import file_error
+from ckpttool.storage.folders import make_folder
+from ckpttool.storage.source import RandomAccessFile
 from ckpttool.storage.staging import StagedFile, StagedFiles
 from ckpttool.table.builder import TableBuilder
 from ckpttool.tensor.dtypes import DType, dtype_of_array
@@ -78,15 +77,15 @@ class BundleWriter:
         self._entries: dict[bytes, BundleEntry] = {}
         self._partitioned: dict[bytes, BundleEntry] = {}
         self._finished = False
-        _make_folder(os.path.dirname(prefix))
+        self._made_folder = make_folder(os.path.dirname(prefix))
         self._staged = StagedFiles()
         self._shards: list[StagedFile] = []
         try:
             for shard_id in range(num_shards):
                 path = shard_path(prefix, shard_id, num_shards)
                 self._shards.append(self._staged.create(path))
-        except CkptError:
-            self._staged.abandon()
+        except BaseException:
+            self._clean_up()
             raise
 
     def __enter__(self) -> BundleWriter:
@@ -102,7 +101,13 @@ class BundleWriter:
             if kind is None:
                 self.finish()
         finally:
-            self._staged.abandon()
+            self._clean_up()
+
+    def _clean_up(self) -> None:
+        self._staged.abandon()
+        if self._made_folder and not self._finished:
+            with contextlib.suppress(OSError):
+                os.rmdir(os.path.dirname(self.prefix))
 
     @property
     def emptiest_shard(self) -> int:
@@ -254,8 +259,9 @@ class BundleWriter:
                     "the index reads back otherwise than written", path=written.path, key=key
                 )
         for shard in self._shards:
-            if os.stat(shard.path).st_size != shard.size:
-                raise CorruptError("the data shard has another size than written", path=shard.path)
+            with RandomAccessFile(shard.path) as file:
+                if file.size != shard.size:
+                    raise CorruptError("the data shard has another size", path=shard.path)
 
 
 def _encode_key(key: str) -> bytes:
@@ -273,14 +279,3 @@ def _as_tensor(value: ArrayLike, key: str) -> tuple[Array, DType]:
         return array, dtype_of_array(array)
     except (TypeError, ValueError) as error:
         raise InvalidTensorError(str(error), key=key) from error
-
-
-def _make_folder(folder: str) -> None:
-    """Make the last folder of a path, as TensorFlow does; a wrong path above it is an error."""
-    if folder and not os.path.isdir(folder):
-        try:
-            os.mkdir(folder)
-        except OSError as error:
-            raise file_error(error, folder) from error
-        except ValueError as error:  # a NUL, or text that no file system can spell
-            raise FileAccessError(str(error), path=folder) from error

@@ -119,7 +119,7 @@ def _rules(name: str, value: object) -> list[Rule]:
     if name == "map":
         return list(rule_kinds.read_map(text))
     if name == "table":
-        return load_table(text)
+        return [load_table(text)]
     if name == "strip_prefix":
         return [rule_kinds.StripPrefixRule(text)]
     return [rule_kinds.PrefixRule(text)]

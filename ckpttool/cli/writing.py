@@ -11,10 +11,15 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
-from ckpttool.bundle.naming import INDEX_SUFFIX
 from ckpttool.cli import options
 from ckpttool.cli.failures import Terminated
-from ckpttool.surgery.apply import WriteOptions, plan_receipt, replace_source, write_plan
+from ckpttool.surgery.apply import (
+    WriteOptions,
+    destination_prefix,
+    plan_receipt,
+    replace_source,
+    write_plan,
+)
 from ckpttool.surgery.carry import DATA_MODES
 from ckpttool.surgery.companions import META_MODES
 
@@ -60,7 +65,7 @@ def write_options(function: F) -> F:
             raise click.UsageError("either -o DST or --in-place says where to write")
         if in_place and (force or data != "auto"):
             raise click.UsageError("--force and --data go with -o")
-        prefix = output.removesuffix(INDEX_SUFFIX) if output is not None else None
+        prefix = destination_prefix(output) if output is not None else None
         how = WriteOptions(data, compact, force, update_state, meta)
         destination = Destination(prefix, how, dry_run=dry_run)
         return function(*args, destination=destination, **kwargs)
@@ -107,7 +112,7 @@ def carry_out(
         name: of the command, for the JSON schema.
         format: how to print the changes.
     """
-    from ckpttool.render.progress import progress_bar
+    from ckpttool.render.progress import ProgressBar
     from ckpttool.render.surgery import summary_line, write_changes
 
     how = destination.options
@@ -116,7 +121,7 @@ def carry_out(
         receipt = plan_receipt(plan, prefix, how)
     else:
         _end_cleanly()
-        with progress_bar(settings.terminal(sys.stderr), "copying") as on_progress:
+        with ProgressBar("copying", sys.stderr, settings.terminal(sys.stderr)) as on_progress:
             if destination.prefix is None:
                 receipt = replace_source(plan, how, on_progress=on_progress)
             else:

@@ -17,17 +17,17 @@ import fcntl
 import os
 import secrets
 import stat
+from collections.abc import Callable
 from types import TracebackType
 
 from ckpttool.errors import DestinationError, FileAccessError
+from ckpttool.storage.folders import NOT_SUPPORTED, sync_folder
 from ckpttool.storage.source import file_error
 
 TEMPORARY_SUFFIX = ".ckpt-tmp"
 
 # Linux: share the blocks of a file.
 _FICLONE = 0x40049409
-# How file systems say that they cannot do this at all.
-_NOT_SUPPORTED = (errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
 
 
 class StagedFile:
@@ -39,14 +39,15 @@ class StagedFile:
         size: bytes written so far, or of the file that it is a link to.
     """
 
-    def __init__(self, path: str, temporary: str, fd: int, size: int = 0) -> None:
+    def __init__(self, path: str, temporary: str, fd: int = -1, size: int = 0) -> None:
         self.path = path
         self.temporary = temporary
         self.size = size
         self._fd = fd
+        self._synced = False
 
     def fileno(self) -> int:
-        """Return the file descriptor."""
+        """Return the file descriptor; -1 where the file is not open."""
         return self._fd
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
@@ -64,26 +65,37 @@ class StagedFile:
         """Give the file the mode of another and, where we may, its owner.
 
         Raises:
-            FileAccessError: the operating system refused.
+            FileAccessError: the operating system refused, and others may read what only the owner
+                of the other file may.
         """
         try:
             status = os.stat(like)
             with contextlib.suppress(OSError):
-                os.fchown(self._fd, status.st_uid, status.st_gid)
-            os.fchmod(self._fd, stat.S_IMODE(status.st_mode))
+                os.chown(self.temporary, status.st_uid, status.st_gid)
+            try:
+                os.chmod(self.temporary, stat.S_IMODE(status.st_mode))
+            except PermissionError:
+                # File systems without modes show one for all files.
+                if os.stat(self.temporary).st_mode & ~status.st_mode & 0o777:
+                    raise
         except OSError as error:
             raise file_error(error, self.path) from error
 
     def sync(self) -> None:
-        """Wait until the bytes are on the disk, then close the file."""
+        """Wait until the bytes are on the disk, and close the file; later calls do nothing."""
+        if self._synced:
+            return
         fd, self._fd = self._fd, -1
         try:
+            if fd < 0:  # a link, which nobody had to open
+                fd = os.open(self.temporary, os.O_RDONLY | os.O_CLOEXEC)
             try:
                 os.fsync(fd)
             finally:
                 os.close(fd)
         except OSError as error:
             raise file_error(error, self.path) from error
+        self._synced = True
 
     def close(self) -> None:
         """Close the file without waiting for anything."""
@@ -114,12 +126,12 @@ class StagedFiles:
     ) -> None:
         self.abandon()
 
-    def create(self, path: str) -> StagedFile:
-        """Start a file that will be called `path`."""
+    def create(self, path: str, *, mode: int = 0o666) -> StagedFile:
+        """Start a file that will be called `path`; the process's mask narrows its mode."""
         temporary = self.temporary_name(path)
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
         try:
-            staged = StagedFile(path, temporary, os.open(temporary, flags, 0o666))
+            staged = StagedFile(path, temporary, os.open(temporary, flags, mode))
         except OSError as error:
             raise file_error(error, path) from error
         except ValueError as error:  # a NUL, or text that no file system can spell
@@ -141,12 +153,15 @@ class StagedFiles:
         try:
             os.link(source, temporary)
         except OSError as error:
-            if error.errno in (*_NOT_SUPPORTED, errno.EPERM, errno.EXDEV, errno.EMLINK):
+            if error.errno in (*NOT_SUPPORTED, errno.EPERM, errno.EXDEV, errno.EMLINK):
                 return None
             raise file_error(error, path) from error
-        fd = os.open(temporary, os.O_RDONLY | os.O_CLOEXEC)
-        staged = StagedFile(path, temporary, fd, os.fstat(fd).st_size)
+        staged = StagedFile(path, temporary)
         self._files.append(staged)
+        try:
+            staged.size = os.stat(temporary).st_size
+        except OSError as error:
+            raise file_error(error, path) from error
         return staged
 
     def clone(self, source: str, path: str) -> StagedFile | None:
@@ -159,7 +174,7 @@ class StagedFiles:
         Returns:
             The file, or None where the file system cannot do this.
         """
-        staged = self.create(path)
+        staged = self.create(path, mode=0o600)
         try:
             with open(source, "rb") as file:
                 fcntl.ioctl(staged.fileno(), _FICLONE, file.fileno())
@@ -176,11 +191,14 @@ class StagedFiles:
         folder, name = os.path.split(path)
         return os.path.join(folder, f".{name}.{self._tag}{TEMPORARY_SUFFIX}")
 
-    def commit(self, *, replace_last: bool = False) -> None:
+    def commit(
+        self, *, replace_last: bool = False, before_last: Callable[[], None] | None = None
+    ) -> None:
         """Give the files their names, the one created last after all others.
 
         Args:
             replace_last: let the last file take the place of one that exists.
+            before_last: called right before the last file gets its name; what it raises ends it.
 
         Raises:
             DestinationError: a file of such a name exists; no name of this set stays.
@@ -192,9 +210,11 @@ class StagedFiles:
         published = []
         try:
             for staged in others:
+                published.append(staged)
                 _publish(staged)
-                published.append(staged.path)
             self._sync_folders()
+            if before_last is not None:
+                before_last()
             if replace_last:
                 _rename(last)
             else:
@@ -202,9 +222,12 @@ class StagedFiles:
         except BaseException:
             # An interrupt may come just after the step that counts: then all of them stay.
             if not _has_name(last):
-                for path in published:
-                    remove_quietly(path)
+                for staged in published:
+                    if _has_name(staged):
+                        remove_quietly(staged.path)
             raise
+        for staged in self._files:
+            remove_quietly(staged.temporary)
         self._sync_folders()
         self._files.clear()
 
@@ -220,19 +243,6 @@ class StagedFiles:
             sync_folder(folder)
 
 
-def sync_folder(folder: str) -> None:
-    """Make the names in a folder durable, where its file system can."""
-    try:
-        fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(fd)
-        finally:
-            os.close(fd)
-    except OSError as error:
-        if error.errno not in _NOT_SUPPORTED:
-            raise file_error(error, folder) from error
-
-
 def _has_name(staged: StagedFile) -> bool:
     """Tell whether a file has its final name already."""
     try:
@@ -244,33 +254,19 @@ def _has_name(staged: StagedFile) -> bool:
 
 
 def _publish(staged: StagedFile) -> None:
-    """Give a file its name, which must be free."""
+    """Give a file its name, which must be free; the temporary name stays until the set is done."""
     try:
         # A rename would replace what is there; a link fails instead.
         os.link(staged.temporary, staged.path)
     except FileExistsError as error:
         raise DestinationError("it exists already", path=staged.path) from error
     except OSError as error:
-        if error.errno not in (*_NOT_SUPPORTED, errno.EPERM, errno.EMLINK):
+        if error.errno not in (*NOT_SUPPORTED, errno.EPERM, errno.EMLINK):
             raise file_error(error, staged.path) from error
-        _take_name(staged)
-        return
-    remove_quietly(staged.temporary)
-
-
-def _take_name(staged: StagedFile) -> None:
-    """Give a file its name where the file system has no links."""
-    try:
-        os.close(os.open(staged.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC))
-    except FileExistsError as error:
-        raise DestinationError("it exists already", path=staged.path) from error
-    except OSError as error:
-        raise file_error(error, staged.path) from error
-    try:
+        # No links here: the next best thing.
+        if os.path.lexists(staged.path):
+            raise DestinationError("it exists already", path=staged.path) from error
         _rename(staged)
-    except BaseException:
-        remove_quietly(staged.path)
-        raise
 
 
 def _rename(staged: StagedFile) -> None:

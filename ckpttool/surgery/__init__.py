@@ -10,6 +10,7 @@ graph_drops   an object graph without some of its attributes
 graph_values  which objects hold values
 apply         writing a plan
 stage         the files of a plan, beside their destination
+watch         whether the source is still what was read
 carry         data shards from source to destination: by link, clone or copy
 layout        where every tensor will lie
 companions    the `.meta` file and the state file

@@ -15,18 +15,30 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ckpttool.bundle.index import BundleIndex
-from ckpttool.bundle.naming import find_shards, index_path, shard_path, split_shard_path
+from ckpttool.bundle.naming import (
+    INDEX_SUFFIX,
+    find_shards,
+    index_path,
+    split_shard_path,
+)
 from ckpttool.checkpoint.folder import META_SUFFIX
-from ckpttool.errors import CorruptError, DestinationError, SurgeryError, TruncatedError
-from ckpttool.storage.locking import locked_folder
-from ckpttool.storage.source import Identity, file_error, identity_of
-from ckpttool.storage.staging import StagedFiles, remove_quietly, sync_folder
+from ckpttool.errors import CorruptError, DestinationError, SurgeryError
+from ckpttool.storage.folders import locked_folder, new_folder
+from ckpttool.storage.source import RandomAccessFile
+from ckpttool.storage.staging import StagedFiles, remove_quietly
 from ckpttool.surgery.carry import DataMode
-from ckpttool.surgery.companions import MetaMode, carry_meta, check_sequence, update_state
+from ckpttool.surgery.companions import (
+    MetaMode,
+    PlannedState,
+    carry_meta,
+    check_sequence,
+    planned_state,
+)
 from ckpttool.surgery.layout import Layout
 from ckpttool.surgery.plan import Plan
 from ckpttool.surgery.receipt import Receipt
 from ckpttool.surgery.stage import Stage
+from ckpttool.surgery.watch import Watch
 
 OnProgress = Callable[[int, int], None]
 
@@ -48,6 +60,11 @@ class WriteOptions:
     force: bool = False
     update_state: bool = False
     meta: MetaMode = "auto"
+
+
+def destination_prefix(typed: str) -> str:
+    """Return the prefix that is meant by the name of a checkpoint to come, or of its index."""
+    return typed.removesuffix(INDEX_SUFFIX)
 
 
 def write_plan(
@@ -72,34 +89,24 @@ def write_plan(
         CkptError: a file could not be read or written. Nothing is left behind in any case.
     """
     options = options or WriteOptions()
-    folder = os.path.dirname(prefix)
     _check_destination(plan, prefix, options)
-    made = _make_folder(folder)
-    try:
-        with locked_folder(folder or os.curdir), StagedFiles() as staged:
-            _check_destination(plan, prefix, options)
-            old = find_shards(prefix)
-            watch = _Watch(plan)
+    state = planned_state(prefix) if options.update_state else None
+    with new_folder(os.path.dirname(prefix)) as folder, locked_folder(folder):
+        _check_destination(plan, prefix, options)
+        old = find_shards(prefix)
+        with StagedFiles() as staged:
+            watch = Watch(plan)
             stage = Stage(plan, staged, prefix, options.data, on_progress)
             layout = stage.all_shards(compact=options.compact, taken=_counts(old))
-            stage.index(layout)
             watch.check()
-            replacing = options.force and os.path.lexists(index_path(prefix))
-            staged.commit(replace_last=replacing)
-            made = None
-            try:
+            stage.index(layout)
+            with _Undo(prefix, staged, layout):
+                replacing = options.force and os.path.lexists(index_path(prefix))
+                staged.commit(replace_last=replacing, before_last=watch.check)
                 _read_back(layout, prefix)
-            except BaseException:
-                for path in (index_path(prefix), *(shard.path for shard in layout.shards)):
-                    remove_quietly(path)
-                raise
-            for path in old:
-                remove_quietly(path)
-            return _finish(plan, prefix, layout, stage, options)
-    finally:
-        if made is not None:
-            with contextlib.suppress(OSError):
-                os.rmdir(made)
+        for path in old:
+            remove_quietly(path)
+        return _finish(plan, prefix, layout, stage, options, state)
 
 
 def replace_source(
@@ -127,22 +134,25 @@ def replace_source(
             "checkpoint with -o",
             path=plan.source.location.saved_model,
         )
-    with locked_folder(os.path.dirname(prefix) or os.curdir), StagedFiles() as staged:
-        watch = _Watch(plan)
+    state = planned_state(prefix) if options.update_state else None
+    with locked_folder(os.path.dirname(prefix) or os.curdir):
         old = find_shards(prefix)
-        stage = Stage(plan, staged, prefix, "auto", on_progress)
-        if options.compact or plan.graph_changed:
-            layout = stage.all_shards(compact=options.compact, taken=_counts(old))
-        else:
-            layout, old = stage.no_shards(), []
-        stage.index(layout)
-        watch.check()
-        with _Backup(index_path(prefix), staged, layout) as backup:
-            staged.commit(replace_last=True)
-            _read_back(layout, prefix)
-            backup.drop()
+        with StagedFiles() as staged:
+            watch = Watch(plan)
+            stage = Stage(plan, staged, prefix, "auto", on_progress)
+            if options.compact or plan.graph_changed:
+                layout = stage.all_shards(compact=options.compact, taken=_counts(old))
+            else:
+                layout, old = stage.no_shards(), []
+            watch.check()
+            stage.index(layout)
+            with _Undo(prefix, staged, layout) as undo:
+                staged.commit(replace_last=True, before_last=watch.check)
+                # Somebody may have saved this very checkpoint anew in the last moment.
+                watch.check(index=undo.old_index)
+                _read_back(layout, prefix)
         watch.remove(old)
-        return _finish(plan, prefix, layout, stage, options)
+        return _finish(plan, prefix, layout, stage, options, state)
 
 
 def plan_receipt(plan: Plan, prefix: str, options: WriteOptions | None = None) -> Receipt:
@@ -157,82 +167,46 @@ def plan_receipt(plan: Plan, prefix: str, options: WriteOptions | None = None) -
     return Receipt(prefix, len(plan.tensors), (), 0, 0, None, None, plan.notes)
 
 
-class _Watch:
-    """Tells whether the files of the source are still those that were read."""
+class _Undo:
+    """Puts the old state back if what was published turns out not to be right.
 
-    def __init__(self, plan: Plan) -> None:
-        self._prefix = plan.source.prefix
-        index = plan.source.bundle.index
-        self._files: dict[str, Identity] = {index.path: index.identity}
-        ends: dict[int, tuple[int, str]] = {}
-        for tensor in plan.tensors:
-            for part in tensor.parts:
-                last = (part.offset + part.size, tensor.source_key)
-                ends[part.shard_id] = max(ends.get(part.shard_id, (0, "")), last)
-        for shard_id, (end, key) in ends.items():
-            path = shard_path(self._prefix, shard_id, index.header.num_shards)
-            try:
-                status = os.stat(path)
-            except OSError as error:
-                raise file_error(error, path).locate(key=key) from error
-            if status.st_size < end:
-                raise TruncatedError(
-                    f"the data shard has {status.st_size} bytes, its tensors need {end}",
-                    path=path,
-                    key=key,
-                )
-            self._files[path] = identity_of(status)
+    Until then the old index has a second name. What is undone is only what this set put there.
+    """
 
-    def check(self) -> None:
-        """Raise `SurgeryError` if a file has been replaced or written to."""
-        for path, identity in self._files.items():
-            try:
-                same = identity_of(os.stat(path)) == identity
-            except OSError:
-                same = False
-            if not same:
-                raise SurgeryError("the checkpoint changed while it was read", path=path)
+    def __init__(self, prefix: str, staged: StagedFiles, layout: Layout) -> None:
+        self._path = index_path(prefix)
+        self.old_index = staged.temporary_name(self._path + ".old")
+        self._had_index = False
+        self._new = {shard.path for shard in layout.shards if shard.how != "kept"}
 
-    def remove(self, paths: list[str]) -> None:
-        """Remove files of the source, but only those that are still the ones that were read."""
-        for path in paths:
-            with contextlib.suppress(OSError):
-                known = self._files.get(path)
-                if known is None or identity_of(os.stat(path)) == known:
-                    os.unlink(path)
-        sync_folder(os.path.dirname(self._prefix) or os.curdir)
-
-
-class _Backup:
-    """A second name for the old index until the new one has been read back."""
-
-    def __init__(self, path: str, staged: StagedFiles, layout: Layout) -> None:
-        self._path = path
-        self._name = staged.temporary_name(path + ".old")
-        self._new_shards = [shard.path for shard in layout.shards if shard.how != "kept"]
-        self._kept = False
-
-    def __enter__(self) -> _Backup:
-        with contextlib.suppress(OSError):  # without links there is none
-            os.link(self._path, self._name)
-            self._kept = True
+    def __enter__(self) -> _Undo:
+        self._before = {path: _inode(path) for path in (self._path, *self._new)}
+        with contextlib.suppress(OSError):  # no index there, or no links: then it has no name
+            os.link(self._path, self.old_index)
+            self._had_index = True
         return self
 
-    def drop(self) -> None:
-        """Let go of the old index."""
-        if self._kept:
-            remove_quietly(self._name)
-            self._kept = False
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
+        if kind is not None and _inode(self._path) != self._before[self._path]:
+            with contextlib.suppress(OSError):
+                if self._had_index:
+                    os.rename(self.old_index, self._path)
+                elif self._before[self._path] is None:
+                    os.unlink(self._path)
+            if _inode(self._path) == self._before[self._path]:
+                for path in self._new:
+                    if self._before[path] is None:
+                        remove_quietly(path)
+        if self._had_index:
+            remove_quietly(self.old_index)
 
-    def __exit__(self, *error: object) -> None:
-        if not self._kept:
-            return
-        with contextlib.suppress(OSError):
-            os.rename(self._name, self._path)
-            for path in self._new_shards:
-                remove_quietly(path)
-        # Where the index was not replaced yet, both names are one file, and renaming does nothing.
-        remove_quietly(self._name)
+
+def _inode(path: str) -> tuple[int, int] | None:
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
 
 
 def _check_destination(plan: Plan, prefix: str, options: WriteOptions) -> None:
@@ -263,17 +237,6 @@ def _counts(shards: list[str]) -> set[int]:
     return {split[2] for split in map(split_shard_path, shards) if split}
 
 
-def _make_folder(folder: str) -> str | None:
-    """Make the last folder of a path; return it if it was not there."""
-    if not folder or os.path.isdir(folder):
-        return None
-    try:
-        os.mkdir(folder)
-    except OSError as error:
-        raise file_error(error, folder) from error
-    return folder
-
-
 def _read_back(layout: Layout, prefix: str) -> None:
     """Check that what can be read now is what was meant."""
     written = BundleIndex(prefix)
@@ -287,25 +250,32 @@ def _read_back(layout: Layout, prefix: str) -> None:
                 "slices read back otherwise than written", path=written.path, key=key
             )
     for shard in layout.shards:
-        if os.stat(shard.path).st_size != shard.bytes:
+        with RandomAccessFile(shard.path) as file:
+            size = file.size
+        if size != shard.bytes:
             raise CorruptError("the data shard has another size than written", path=shard.path)
 
 
 def _finish(
-    plan: Plan, prefix: str, layout: Layout, stage: Stage, options: WriteOptions
+    plan: Plan,
+    prefix: str,
+    layout: Layout,
+    stage: Stage,
+    options: WriteOptions,
+    state: PlannedState | None,
 ) -> Receipt:
     meta, note = carry_meta(plan, prefix, options.meta)
-    state = update_state(prefix) if options.update_state else None
+    if state is not None:
+        state.write()
     used = sum(part.size for tensor in plan.tensors for part in tensor.parts)
-    graph = layout.graph_size
     total = sum(shard.bytes for shard in layout.shards)
     return Receipt(
         prefix=prefix,
         tensors=len(layout.entries),
         shards=layout.shards,
         bytes_written=stage.bytes_written,
-        bytes_dead=max(0, total - used - graph),
+        bytes_dead=max(0, total - used - layout.graph_size),
         meta=meta,
-        state=state,
+        state=state.path if state is not None else None,
         notes=plan.notes + ((note,) if note else ()),
     )

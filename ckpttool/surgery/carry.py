@@ -7,6 +7,7 @@ crc32c of every tensor that is kept; bytes that are damaged are not carried at a
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Literal
@@ -14,7 +15,7 @@ from typing import Literal
 from ckpttool.bundle.entry import BundleEntry
 from ckpttool.coding.checksum import unmask
 from ckpttool.errors import ChecksumError, CkptError, DestinationError
-from ckpttool.storage.source import RandomAccessFile
+from ckpttool.storage.source import RandomAccessFile, file_error
 from ckpttool.storage.staging import StagedFile, StagedFiles
 from ckpttool.tensor.verifier import make_verifier
 
@@ -64,6 +65,7 @@ def carry_shard(
     if mode in ("auto", "reflink"):
         cloned = staged.clone(source, destination)
         if cloned is not None:
+            cloned.take_permissions(source)
             return cloned, "reflink"
     if mode in ("auto", "hardlink"):
         linked = staged.link(source, destination)
@@ -72,9 +74,28 @@ def carry_shard(
     if mode not in ("auto", "copy"):
         raise DestinationError(f"the file system cannot make a {mode} there", path=destination)
     with RandomAccessFile(source) as file:
-        copy = staged.create(destination)
+        check_room(destination, file.size)
+        copy = staged.create(destination, mode=0o600)
+        copy.take_permissions(source)
         _copy_whole(file, copy, extents, big_endian=big_endian, on_bytes=on_bytes)
+    copy.sync()
     return copy, "copy"
+
+
+def check_room(destination: str, size: int) -> None:
+    """Refuse to begin writing what there is no room for.
+
+    Raises:
+        DestinationError: the file system has less room than that.
+    """
+    folder = os.path.dirname(destination) or os.curdir
+    try:
+        disk = os.statvfs(folder)
+    except OSError as error:
+        raise file_error(error, folder) from error
+    free = disk.f_bavail * disk.f_frsize
+    if size > free:
+        raise DestinationError(f"{size} bytes are to be copied, {free} are free", path=folder)
 
 
 def copy_extent(
@@ -113,6 +134,15 @@ def copy_extent(
         )
 
 
+def verify_extent(file: RandomAccessFile, extent: Extent, *, big_endian: bool) -> None:
+    """Check the bytes of one tensor against its crc32c.
+
+    Raises:
+        CorruptError: they are damaged.
+    """
+    copy_extent(file, extent, _forget, big_endian=big_endian, on_bytes=_uncounted)
+
+
 def _copy_whole(
     file: RandomAccessFile,
     copy: StagedFile,
@@ -131,7 +161,7 @@ def _copy_whole(
         copy_extent(file, extent, copy.write, big_endian=big_endian, on_bytes=on_bytes)
     _copy_range(file, copy, copy.size, file.size, on_bytes)
     for extent in overlapping:  # two tensors that share bytes, which nobody writes but may be
-        copy_extent(file, extent, _forget, big_endian=big_endian, on_bytes=_uncounted)
+        verify_extent(file, extent, big_endian=big_endian)
 
 
 def _copy_range(

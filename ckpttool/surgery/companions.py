@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import re
+import time
+from dataclasses import dataclass
 from typing import Literal
 
 from ckpttool.checkpoint.folder import META_SUFFIX, STATE_NAME
-from ckpttool.errors import CkptError, DestinationError, MissingFileError
+from ckpttool.errors import CkptError, DestinationError, MissingFileError, SurgeryError
 from ckpttool.meta.state import CheckpointState, format_state, read_state
 from ckpttool.storage.source import RandomAccessFile
 from ckpttool.storage.staging import StagedFiles, remove_quietly
@@ -15,6 +17,7 @@ from ckpttool.surgery.plan import Plan
 
 MetaMode = Literal["auto", "copy", "drop"]
 META_MODES: tuple[MetaMode, ...] = ("auto", "copy", "drop")
+_TRIES = 5
 _NUMBERED = re.compile(r"(.*)-(\d+)\Z", re.DOTALL)
 
 
@@ -33,6 +36,8 @@ def carry_meta(plan: Plan, prefix: str, mode: MetaMode) -> tuple[str | None, str
     """
     source = plan.source.prefix + META_SUFFIX
     if not os.path.isfile(source):
+        if prefix != plan.source.prefix:
+            remove_quietly(prefix + META_SUFFIX)  # of a checkpoint that was replaced
         return None, None
     stale = plan.keys_changed
     if prefix == plan.source.prefix:
@@ -55,36 +60,73 @@ def carry_meta(plan: Plan, prefix: str, mode: MetaMode) -> tuple[str | None, str
     return destination, None
 
 
-def update_state(prefix: str) -> str:
-    """Name a checkpoint as the latest in the state file of its folder; paths become relative.
+@dataclass(frozen=True, slots=True)
+class PlannedState:
+    """A state file that shall name a checkpoint as the latest.
 
-    Returns:
-        The path of the state file.
+    Attributes:
+        path: of the state file.
+        prefix: of the checkpoint.
+    """
+
+    path: str
+    prefix: str
+
+    def write(self) -> None:
+        """Write it, once the checkpoint is there.
+
+        What others wrote meanwhile is kept: it is read just before it is replaced.
+
+        Raises:
+            CkptError: it cannot be read any more, or not be written.
+        """
+        for _ in range(_TRIES):
+            before = _read_bytes(self.path)
+            text = format_state(self._state())
+            with StagedFiles() as staged:
+                file = staged.create(self.path)
+                file.write(text.encode())
+                if before is not None:
+                    file.take_permissions(self.path)
+                file.sync()
+                if _read_bytes(self.path) == before:
+                    staged.commit(replace_last=True)
+                    return
+        raise SurgeryError("others kept changing the state file", path=self.path)
+
+    def _state(self) -> CheckpointState:
+        folder, name = os.path.split(self.prefix)
+        try:
+            old = read_state(self.path)
+        except MissingFileError:
+            old = CheckpointState()
+        names = [_relative(each, folder) for each in old.all_model_checkpoint_paths]
+        times = dict(zip(names, old.all_model_checkpoint_timestamps, strict=False))
+        names = [each for each in names if each != name] + [name]
+        timestamps: tuple[float, ...] = ()
+        if old.all_model_checkpoint_timestamps:
+            times[name] = time.time()
+            timestamps = tuple(times.get(each, old.last_preserved_timestamp) for each in names)
+        return CheckpointState(name, tuple(names), timestamps, old.last_preserved_timestamp)
+
+
+def planned_state(prefix: str) -> PlannedState:
+    """Prepare to name a checkpoint as the latest in its folder's state file.
 
     Raises:
-        CkptError: there is a state file that cannot be read, or it cannot be written.
+        CkptError: the state file that is there cannot be read, or cannot hold that name.
     """
-    folder, name = os.path.split(prefix)
-    path = os.path.join(folder, STATE_NAME)
+    state = PlannedState(os.path.join(os.path.dirname(prefix), STATE_NAME), prefix)
+    format_state(state._state())
+    return state
+
+
+def _read_bytes(path: str) -> bytes | None:
     try:
-        old = read_state(path)
+        with RandomAccessFile(path) as file:
+            return file.read_at(0, file.size)
     except MissingFileError:
-        old = CheckpointState()
-    names = [_relative(each, folder) for each in old.all_model_checkpoint_paths]
-    times = dict(zip(names, old.all_model_checkpoint_timestamps, strict=False))
-    names = [each for each in names if each != name] + [name]
-    timestamps: tuple[float, ...] = ()
-    if old.all_model_checkpoint_timestamps:
-        times[name] = os.stat(prefix + ".index").st_mtime
-        timestamps = tuple(times.get(each, old.last_preserved_timestamp) for each in names)
-    state = CheckpointState(name, tuple(names), timestamps, old.last_preserved_timestamp)
-    with StagedFiles() as staged:
-        file = staged.create(path)
-        file.write(format_state(state).encode())
-        if os.path.exists(path):
-            file.take_permissions(path)
-        staged.commit(replace_last=True)
-    return path
+        return None
 
 
 def check_sequence(prefix: str) -> None:

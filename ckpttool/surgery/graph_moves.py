@@ -44,7 +44,7 @@ def move_edges(graph: ObjectGraph, moves: Mapping[EdgeId, str]) -> ObjectGraph:
         SurgeryError: something could not be reached any more.
     """
     placed, paths = _place(graph, moves)
-    children = _Children(graph, paths)
+    children = _Children(graph, placed, paths)
     # Edges that stay with their object, whatever they are called, keep their order there.
     staying: list[_Placed] = []
     leaving: list[_Placed] = []
@@ -108,20 +108,28 @@ def _place(graph: ObjectGraph, moves: Mapping[EdgeId, str]) -> tuple[list[_Place
 class _Children:
     """The edges of every object, as they are put together."""
 
-    def __init__(self, graph: ObjectGraph, paths: dict[int, str]) -> None:
+    def __init__(self, graph: ObjectGraph, placed: list[_Placed], paths: dict[int, str]) -> None:
         self._graph = graph
         self._paths = paths
         self._edges: list[dict[str, Edge]] = [{} for _ in graph.nodes]
         self._at = {path: node_id for node_id, path in paths.items()}
+        # Where edges lead that stay with their object, by that object and their name to be.
+        self._staying = {
+            (place.parent, unescape(place.path.rpartition("/")[2])): place.edge.node_id
+            for place in placed
+            if place.path.rpartition("/")[0] == paths[place.parent]
+        }
 
     def leaves(self, place: _Placed) -> bool:
         """Tell whether an edge goes to another object than the one it starts from."""
-        return place.moved and place.path.rpartition("/")[0] != self._paths[place.parent]
+        return place.moved and self._find(split_path(place.path)[:-1]) != place.parent
 
     def add(self, parent: int, place: _Placed) -> None:
         """Give an object an edge."""
         edges = self._edges[parent]
         name = unescape(place.path.rpartition("/")[2]) if place.moved else place.edge.name
+        if place.moved and not all(split_path(place.path) or ("",)):
+            raise SurgeryError(f"'{place.path}' is no path: a name in it is empty")
         if name in edges:
             raise KeyCollisionError(f"two objects would be called '{place.path}'")
         edges[name] = place.edge if name == place.edge.name else replace(place.edge, name=name)
@@ -131,29 +139,41 @@ class _Children:
         segments = split_path(place.path)
         if not all(segments) or not segments:
             raise SurgeryError(f"'{place.path}' is no path: a name in it is empty")
-        return self._object_at(segments[:-1])
+        parent = 0
+        for depth, segment in enumerate(segments[:-1], 1):
+            found = self._find(segments[:depth])
+            if found is None:
+                found = len(self._edges)
+                name = unescape(segment)
+                if name in self._edges[parent]:
+                    raise KeyCollisionError(f"two objects would be called '{place.path}'")
+                self._edges.append({})
+                self._edges[parent][name] = Edge(name, found)
+                self._at["/".join(segments[:depth])] = found
+            parent = found
+        return parent
 
     def nodes(self) -> tuple[Node, ...]:
-        """Return the objects with their edges."""
+        """Return the objects with their edges; what no path leads to is left as it is."""
         known = self._graph.nodes
         out = []
         for node_id, edges in enumerate(self._edges):
-            node = known[node_id] if node_id < len(known) else Node(node_id)
-            out.append(replace(node, children=tuple(edges.values())))
+            if node_id >= len(known):
+                out.append(Node(node_id, tuple(edges.values())))
+            elif node_id in self._paths:
+                out.append(replace(known[node_id], children=tuple(edges.values())))
+            else:
+                out.append(known[node_id])
         return tuple(out)
 
-    def _object_at(self, segments: tuple[str, ...]) -> int:
-        parent = 0
-        for depth in range(len(segments)):
-            path = "/".join(segments[: depth + 1])
-            name = unescape(segments[depth])
-            found = self._at.get(path)
-            if found is None and name in self._edges[parent]:
-                found = self._edges[parent][name].node_id
-            if found is None:
-                found = len(self._edges)
-                self._edges.append({})
-                self._edges[parent][name] = Edge(name, found)
-                self._at[path] = found
-            parent = found
-        return parent
+    def _find(self, segments: tuple[str, ...]) -> int | None:
+        """Return the object that a path will lead to, by any edges; None if there will be none."""
+        node_id: int | None = 0
+        for depth, segment in enumerate(segments, 1):
+            further = self._staying.get((node_id or 0, unescape(segment)))
+            if further is None:
+                further = self._at.get("/".join(segments[:depth]))
+            if further is None:
+                return None
+            node_id = further
+        return node_id

@@ -20,6 +20,7 @@ from ckpttool.meta.object_keys import (
     OPTIMIZER_SLOT,
     escape,
     object_path,
+    split_key,
     unescape,
 )
 from ckpttool.surgery.graph_moves import EdgeId, move_edges
@@ -109,7 +110,7 @@ def _rename_keys(plan: Plan, rules: Sequence[Rule], *, strict: bool) -> Plan:
 def _rename_objects(plan: Plan, graph: ObjectGraph, rules: Sequence[Rule], *, strict: bool) -> Plan:
     spelled = [_as_path(rule) if isinstance(rule, MoveRule) else rule for rule in rules]
     named = [_edge_of(graph, rule) if isinstance(rule, MoveRule) else None for rule in spelled]
-    used = {at for at, edge in enumerate(named) if edge is not None}
+    used: set[int] = set()
     moves: dict[EdgeId, str] = {}
     matched = set()
     for edge, path in _edges(graph):
@@ -126,12 +127,9 @@ def _rename_objects(plan: Plan, graph: ObjectGraph, rules: Sequence[Rule], *, st
                 break
     _refuse_dead(rules, used, [path for _, path in _edges(graph)])
     if strict:
-        own = [
-            name
-            for name in map(plan.short_name, (tensor.key for tensor in plan.tensors))
-            if OPTIMIZER_SLOT not in name and name != _SAVE_COUNTER[1]
-        ]
-        alone = [name for name in own if name.partition("/.")[0] not in matched]
+        parts = [split_key(tensor.key) for tensor in plan.tensors]
+        own = ["/".join(part.path) for part in parts if part is not None and part.slot is None]
+        alone = [name for name in own if name not in matched and name != _SAVE_COUNTER[1]]
         if alone:
             raise SelectionError(f"no rule matches {_listed(alone)}", path=plan.source.prefix)
     return _checked(follow_graph(plan, graph, move_edges(graph, moves)))
@@ -175,7 +173,7 @@ def _as_path(rule: MoveRule) -> MoveRule:
     if old is None or new is None:
         raise SurgeryError(f"'{rule.text}': a key and no path of an object")
     for path in (old, new):
-        if OPTIMIZER_SLOT in path:
+        if OPTIMIZER_SLOT in path.split("/"):
             raise SurgeryError(
                 f"'{rule.text}': slot variables follow their variable and their optimizer; "
                 "rename one of these"

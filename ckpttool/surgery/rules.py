@@ -81,6 +81,31 @@ class SubstituteRule:
 
 
 @dataclass(frozen=True, slots=True)
+class TableRule:
+    """`--table NAME`: substitutions, each made in what the one before it left.
+
+    Attributes:
+        name: of the table.
+        steps: the substitutions in order.
+    """
+
+    name: str
+    steps: tuple[SubstituteRule, ...]
+
+    @property
+    def text(self) -> str:
+        """The rule as it was typed."""
+        return f"--table {self.name}"
+
+    def rename(self, name: str) -> str | None:
+        """Return the new name if any of the substitutions changes it."""
+        new = name
+        for step in self.steps:
+            new = step.pattern.sub(step.replacement, new)
+        return new if new != name else None
+
+
+@dataclass(frozen=True, slots=True)
 class PrefixRule:
     """`--prefix TEXT`: put text before every name."""
 

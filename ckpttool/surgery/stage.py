@@ -2,28 +2,35 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Set
+from collections.abc import Callable, Iterator, Set
 from dataclasses import replace
 
 from ckpttool.bundle.entry import BundleEntry, BundleHeader
 from ckpttool.bundle.naming import index_path, shard_path
 from ckpttool.coding.checksum import mask
-from ckpttool.errors import DestinationError, UnsupportedError
+from ckpttool.errors import UnsupportedError
 from ckpttool.meta.object_keys import GRAPH_KEY
 from ckpttool.storage.source import RandomAccessFile
 from ckpttool.storage.staging import StagedFile, StagedFiles
-from ckpttool.surgery.carry import Carried, DataMode, Extent, carry_shard, copy_extent
+from ckpttool.surgery.carry import (
+    Carried,
+    DataMode,
+    Extent,
+    carry_shard,
+    check_room,
+    copy_extent,
+)
 from ckpttool.surgery.layout import Layout
 from ckpttool.surgery.plan import Plan
 from ckpttool.surgery.receipt import ShardReceipt
 from ckpttool.table.builder import TableBuilder
 from ckpttool.table.reader import TableReader
 from ckpttool.tensor.dtypes import STRING
+from ckpttool.tensor.slice_key import encode_slice_key
 from ckpttool.tensor.strings import encode_strings
 
-# Where a tensor of the source lies in the destination: by (shard, offset) of the source.
-_Moves = dict[tuple[int, int], tuple[int, int]]
+# Where bytes of the source lie in the destination: by (shard, offset, size) of the source.
+_Moves = dict[tuple[int, int, int], tuple[int, int]]
 
 
 class Stage:
@@ -88,7 +95,7 @@ class Stage:
         count = len(ids) + (graph is not None and not compact)
         while count in taken or not count:
             count += 1
-        self._check_room(ids, compact=compact)
+        self._count_copies(ids, compact=compact)
         moves: _Moves = {}
         files: list[tuple[StagedFile, Carried]] = []
         for old in sorted(self._extents):
@@ -100,22 +107,22 @@ class Stage:
         if graph is not None:
             if not compact or not files:
                 path = shard_path(self._prefix, len(files), count)
-                files.append((self._staged.create(path), "new"))
+                files.append((self._new_file(path), "new"))
             shard_id = len(files) - 1
             graph_entry = self._write_graph(graph.to_bytes(), files[shard_id][0], shard_id)
         while len(files) < count:
             path = shard_path(self._prefix, len(files), count)
-            files.append((self._staged.create(path), "new"))
+            files.append((self._new_file(path), "new"))
         for file, how in files:
+            file.sync()
             if how in ("copy", "rewritten", "new"):
                 self.bytes_written += file.size
-                file.take_permissions(self._plan.source.bundle.index.path)
         shards = tuple(ShardReceipt(file.path, file.size, how) for file, how in files)
 
         def place(entry: BundleEntry) -> BundleEntry:
             if not compact:
                 return entry._replace(shard_id=ids.get(entry.shard_id, 0))
-            shard_id, offset = moves[entry.shard_id, entry.offset]
+            shard_id, offset = moves[entry.shard_id, entry.offset, entry.size]
             return entry._replace(shard_id=shard_id, offset=offset)
 
         return self._layout(count, place, ids, shards, graph_entry)
@@ -127,13 +134,17 @@ class Stage:
             UnsupportedError: an entry of the source has fields that would be lost.
         """
         self._refuse_unknown_fields()
-        file = self._staged.create(index_path(self._prefix))
+        file = self._new_file(index_path(self._prefix))
         builder = TableBuilder(file.write)
         for key, value in layout.records():
             builder.add(key, value)
         builder.finish()
         self.bytes_written += file.size
+
+    def _new_file(self, path: str) -> StagedFile:
+        file = self._staged.create(path, mode=0o600)
         file.take_permissions(self._plan.source.bundle.index.path)
+        return file
 
     def _layout(
         self,
@@ -177,10 +188,14 @@ class Stage:
         self, old: int, path: str, shard_id: int, moves: _Moves
     ) -> tuple[StagedFile, Carried]:
         """Write a shard of the kept tensors alone, in the order in which they lie."""
-        file = self._staged.create(path)
+        file = self._staged.create(path, mode=0o600)
+        file.take_permissions(self._source_path(old))
         with RandomAccessFile(self._source_path(old)) as source:
             for extent in sorted(self._extents[old], key=lambda each: each.entry.offset):
-                moves[old, extent.entry.offset] = (shard_id, file.size)
+                place = (old, extent.entry.offset, extent.entry.size)
+                if place in moves:
+                    continue  # bytes that two tensors share
+                moves[place] = (shard_id, file.size)
                 copy_extent(
                     source,
                     extent,
@@ -196,33 +211,38 @@ class Stage:
         file.write(data)
         return entry
 
-    def _check_room(self, ids: dict[int, int], *, compact: bool) -> None:
-        """Refuse to begin copying what there is no room for."""
+    def _count_copies(self, ids: dict[int, int], *, compact: bool) -> None:
+        """Count the bytes to be copied, as far as that is known beforehand."""
         if compact:
             self._to_copy = sum(e.entry.size for each in self._extents.values() for e in each)
+            check_room(self._prefix, self._to_copy)
         elif self.mode == "copy":
-            self._to_copy = sum(os.stat(self._source_path(old)).st_size for old in ids)
-        folder = os.path.dirname(self._prefix) or os.curdir
-        disk = os.statvfs(folder)
-        free = disk.f_bavail * disk.f_frsize
-        if self._to_copy > free:
-            raise DestinationError(
-                f"{self._to_copy} bytes are to be copied, {free} are free", path=folder
-            )
+            shards = self._plan.source.bundle.shard_files()
+            paths = {self._source_path(old) for old in ids}
+            self._to_copy = sum(file.size or 0 for file in shards if file.path in paths)
 
     def _refuse_unknown_fields(self) -> None:
         """Refuse to write an index anew where something in it would be lost."""
         index = self._plan.source.bundle.index
         with RandomAccessFile(index.path) as file:
             records = dict(TableReader(file).items())
+        known = dict(self._source_records())
+        for raw, record in records.items():
+            if raw in known and known[raw] != record:
+                raise UnsupportedError(
+                    "a record of the index has fields that are not known and would be lost",
+                    path=index.path,
+                    key=raw.decode("utf-8", "surrogateescape"),
+                )
+
+    def _source_records(self) -> Iterator[tuple[bytes, bytes]]:
+        """Yield the records of the source that are kept, as they would be written."""
+        yield b"", self._header.encode()
         for tensor in self._plan.tensors:
             raw = tensor.source_key.encode("utf-8", "surrogateescape")
-            if records.get(raw) != tensor.entry.encode():
-                raise UnsupportedError(
-                    "the entry has fields that are not known and would be lost",
-                    path=index.path,
-                    key=tensor.source_key,
-                )
+            yield raw, tensor.entry.encode()
+            for part, stored in tensor.slices:
+                yield encode_slice_key(raw, part), stored.encode()
 
     def _source_path(self, shard_id: int) -> str:
         return shard_path(self._plan.source.prefix, shard_id, self._header.num_shards)

@@ -2,7 +2,7 @@
 
 Each is a file in `rename_tables`: the first line says what it is for, behind `#`; every other line
 that is not empty and does not begin with `#` has a regular expression and its replacement, divided
-by a tab.
+by a tab. The lines are applied one after another, each to what the one before it left.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ckpttool.checkpoint.nearest import nearest, quoted
 from ckpttool.errors import SelectionError
-from ckpttool.surgery.rules import Rule, parse_substitution
+from ckpttool.surgery.rules import TableRule, parse_substitution
 
 _FOLDER = Path(__file__).parent / "rename_tables"
 _ENDING = ".tsv"
@@ -25,8 +25,8 @@ def list_tables() -> list[tuple[str, str]]:
     ]
 
 
-def load_table(name: str) -> list[Rule]:
-    """Return the rules of a table.
+def load_table(name: str) -> TableRule:
+    """Return the rule that a table is.
 
     Raises:
         SelectionError: there is no table of that name.
@@ -37,4 +37,4 @@ def load_table(name: str) -> list[Rule]:
         raise SelectionError(f"no table is called '{name}'; nearest: {quoted(near)}")
     text = (_FOLDER / f"{name}{_ENDING}").read_text(encoding="utf-8")
     lines = (line for line in text.splitlines() if line and not line.startswith("#"))
-    return [parse_substitution(*line.split("\t")) for line in lines]
+    return TableRule(name, tuple(parse_substitution(*line.split("\t")) for line in lines))

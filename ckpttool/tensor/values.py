@@ -20,6 +20,8 @@ from ckpttool.tensor.variants import VariantElement, encode_variants
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
+    from ckpttool.tensor.region import Index
+
 # What NumPy can hold; TensorFlow goes up to 254.
 MAX_RANK = 32 if np.__version__.startswith("1.") else 64
 
@@ -51,6 +53,32 @@ def decode_array(dtype: DType, shape: Shape, data: memoryview, *, big_endian: bo
     else:
         flat = np.frombuffer(data, numpy_dtype)
     return np.require(flat.reshape(shape), requirements="A")
+
+
+def decode_part(
+    dtype: DType, shape: Shape, data: memoryview, index: Index, *, big_endian: bool
+) -> Array:
+    """Return part of a tensor of fixed-size elements; of `data` nothing else is touched.
+
+    Args:
+        dtype: a dtype with a size.
+        shape: of the whole tensor.
+        data: the stored bytes of the whole tensor.
+        index: a number or a slice for each dimension.
+        big_endian: byte order of the writer.
+    """
+    elements = np.frombuffer(data, f"V{dtype.size}").reshape(shape)
+    part = array_part(elements, index)
+    taken = part.reshape(-1).view(np.uint8).data
+    return decode_array(dtype, part.shape, taken, big_endian=big_endian)
+
+
+def array_part(value: Array, index: Index) -> Array:
+    """Return a copy of part of an array, as an array also where it is a single element."""
+    where = (*index, Ellipsis)
+    part: Array = value[where]
+    copied: Array = part.copy()
+    return copied
 
 
 def to_array(value: ArrayLike) -> Array:

@@ -30,9 +30,7 @@ STORED = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("data", "crc"), [row[1:] for row in CRCS], ids=[row[0] for row in CRCS]
-)
+@pytest.mark.parametrize(("data", "crc"), [row[1:] for row in CRCS], ids=[row[0] for row in CRCS])
 def test_known_values(data: str, crc: int) -> None:
     assert crc32c(bytes.fromhex(data)) == crc
 

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from ckpttool.coding.varint import decode_varint, encode_varint
 from ckpttool.errors import CorruptError, TruncatedError
 from tests.support import encoder
+from tests.support.refusals import refused
 
 VALUES = [
     ("zero", "00", 0),
@@ -65,7 +66,7 @@ def test_the_end_counts_and_not_the_length_of_the_data() -> None:
 )
 def test_too_wide(name: str, code: str) -> None:
     raw = bytes.fromhex(code)
-    with pytest.raises(CorruptError, match="64 bits") as caught:
+    with refused(CorruptError, "64 bits") as caught:
         decode_varint(raw, 0, len(raw))
     assert not isinstance(caught.value, TruncatedError), name
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import mmap
 import os
 import socket
 from pathlib import Path
@@ -7,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from ckpttool.errors import CkptError, FileAccessError, MissingFileError, TruncatedError
-from ckpttool.storage import source
 from ckpttool.storage.source import CHUNK_SIZE, RandomAccessFile
 from tests.support.limits import memory_limit, resident, run_python, time_limit
+from tests.support.refusals import refused
 
 MIB = 1 << 20
 SMALL = bytes(range(256)) * 4
@@ -111,8 +112,9 @@ def test_a_name_that_is_not_utf8(tmp_path: Path) -> None:
         pytest.skip("this file system takes UTF-8 names only")
     with RandomAccessFile(path) as file:
         assert file.read_at(0, 1) == b"x"
-    with pytest.raises(MissingFileError, match=r"\\xff\\xfe2: no such file"):
+    with pytest.raises(MissingFileError) as caught:
         RandomAccessFile(path + "2")
+    assert str(caught.value).endswith("/\\xff\\xfe2: no such file")
 
 
 def _folder(path: Path) -> None:
@@ -156,7 +158,7 @@ def test_what_is_no_file(
     path.parent.mkdir()
     assert callable(make)
     make(path)
-    with time_limit(5), pytest.raises(error, match=message) as caught:
+    with time_limit(5), refused(error, message) as caught:
         RandomAccessFile(str(path))
     assert caught.value.path == str(path)
 
@@ -177,7 +179,7 @@ def test_a_socket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_path_with_nul() -> None:
-    with pytest.raises(FileAccessError, match="null") as caught:
+    with refused(FileAccessError, "null") as caught:
         RandomAccessFile("a\0b")
     assert "\\x00" in str(caught.value)
 
@@ -188,14 +190,14 @@ def test_an_empty_path() -> None:
 
 
 def test_a_name_too_long(tmp_path: Path) -> None:
-    with pytest.raises(FileAccessError, match="too long"):
+    with refused(FileAccessError, "too long"):
         RandomAccessFile(str(tmp_path / ("n" * 300)))
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may read everything")
 def test_a_file_that_may_not_be_read(small: Path) -> None:
     small.chmod(0)
-    with pytest.raises(FileAccessError, match="permission denied") as caught:
+    with refused(FileAccessError, "permission denied") as caught:
         RandomAccessFile(str(small))
     assert caught.value.path == str(small)
 
@@ -204,8 +206,8 @@ def test_a_refused_open(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*arguments: object) -> int:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(source.os, "open", refuse)
-    with pytest.raises(FileAccessError, match="permission denied") as caught:
+    monkeypatch.setattr(os, "open", refuse)
+    with refused(FileAccessError, "permission denied") as caught:
         RandomAccessFile(str(small))
     assert caught.value.path == str(small)
 
@@ -226,10 +228,10 @@ def test_a_read_that_fails(small: Path, monkeypatch: pytest.MonkeyPatch) -> None
         raise OSError(5, "Input/output error")
 
     with RandomAccessFile(str(small)) as file:
-        monkeypatch.setattr(source.os, "pread", fail, raising=False)
-        monkeypatch.setattr(source.os, "preadv", fail)
+        monkeypatch.setattr(os, "pread", fail, raising=False)
+        monkeypatch.setattr(os, "preadv", fail)
         for read in (file.read_at, file.view, lambda a, b: list(file.chunks(a, b))):
-            with pytest.raises(FileAccessError, match="input/output error") as caught:
+            with refused(FileAccessError, "input/output error") as caught:
                 read(7, 5)
             assert caught.value.path == str(small)
             assert caught.value.offset == 7
@@ -245,8 +247,8 @@ def test_short_reads_are_continued(small: Path, monkeypatch: pytest.MonkeyPatch)
         return true_preadv(fd, [buffers[0][:3]], offset)
 
     with RandomAccessFile(str(small)) as file:
-        monkeypatch.setattr(source.os, "pread", pread)
-        monkeypatch.setattr(source.os, "preadv", preadv)
+        monkeypatch.setattr(os, "pread", pread)
+        monkeypatch.setattr(os, "preadv", preadv)
         assert file.read_at(1, 100) == SMALL[1:101]
         assert bytes(file.view(1, 100)) == SMALL[1:101]
         assert b"".join(map(bytes, file.chunks(1, 100, chunk_size=10))) == SMALL[1:101]
@@ -257,7 +259,7 @@ def test_a_file_that_shrank_after_it_was_opened(large: Path, length: int) -> Non
     with RandomAccessFile(str(large)) as file:
         os.truncate(large, 500)
         for read in (file.read_at, file.view, lambda a, b: list(file.chunks(a, b))):
-            with pytest.raises(TruncatedError, match="shorter") as caught:
+            with refused(TruncatedError, "shorter") as caught:
                 read(0, length)
             assert caught.value.path == str(large)
 
@@ -313,7 +315,7 @@ def test_where_maps_are_refused_a_copy_is_made(
     def refuse(*arguments: object, **more: object) -> object:
         raise OSError(19, "No such device")
 
-    monkeypatch.setattr(source.mmap, "mmap", refuse)
+    monkeypatch.setattr(mmap, "mmap", refuse)
     with RandomAccessFile(str(large)) as file:
         view = file.view(7, LARGE_SIZE - 7)
         assert view == LARGE[7:]

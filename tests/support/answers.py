@@ -1,4 +1,4 @@
-"""Everything that a bundle says, as values that can be compared, and what a refusal must be like."""
+"""Everything that a bundle says, as values to compare, and what a refusal must be like."""
 
 from __future__ import annotations
 

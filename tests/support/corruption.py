@@ -36,7 +36,7 @@ def spans(table: bytes) -> list[Span]:
     at = 0
     numbers = []
     for _ in range(4):
-        number, at = _varint(handles, at)
+        number, at = varint(handles, at)
         numbers.append(number)
     for offset, size in ((numbers[0], numbers[1]), (numbers[2], numbers[3])):
         found.append(Span(offset, offset + size))
@@ -44,11 +44,11 @@ def spans(table: bytes) -> list[Span]:
     (count,) = struct.unpack("<I", index[-4:])
     at, end = 0, len(index) - 4 * (count + 1)
     while at < end:
-        _, at = _varint(index, at)
-        fresh, at = _varint(index, at)
-        size, at = _varint(index, at)
-        offset, value_at = _varint(index, at + fresh)
-        length, _ = _varint(index, value_at)
+        _, at = varint(index, at)
+        fresh, at = varint(index, at)
+        size, at = varint(index, at)
+        offset, value_at = varint(index, at + fresh)
+        length, _ = varint(index, value_at)
         at += fresh + size
         found.append(Span(offset, offset + length))
     return sorted(found, key=lambda span: span.start)
@@ -72,7 +72,8 @@ def sealed_flips(table: bytes) -> list[tuple[int, bytes]]:
     return out
 
 
-def _varint(data: bytes, at: int) -> tuple[int, int]:
+def varint(data: bytes, at: int) -> tuple[int, int]:
+    """Decode a varint; return it and the position after it."""
     value = shift = 0
     while True:
         byte = data[at]

@@ -7,7 +7,6 @@ in another order, checksums of one's own.
 
 from __future__ import annotations
 
-import os
 import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -342,88 +341,3 @@ def table(records: Sequence[Record], *, block_size: int = 262144, interval: int 
 def one_block_table(records: Sequence[Record]) -> bytes:
     """Return a table of one block with records in the order given; its separator is very high."""
     return Table().add(block(records), b"\xff" * 64).encode()
-
-
-@dataclass
-class Bundle:
-    """A bundle put together by hand.
-
-    Attributes:
-        header: the record under the empty key; None leaves it out.
-        records: all other records, in any order.
-        shards: the bytes of the data shards.
-    """
-
-    header: bytes | None = field(default_factory=header)
-    records: dict[bytes, bytes] = field(default_factory=dict)
-    shards: list[bytes] = field(default_factory=lambda: [b""])
-
-    def add(
-        self,
-        key: bytes,
-        dtype: int,
-        dims: Sequence[int],
-        data: bytes,
-        *,
-        crc: int | None = None,
-        shard: int = 0,
-        extra: bytes = b"",
-    ) -> Bundle:
-        """Append a tensor; `crc` is the masked one, by default that of the bytes."""
-        self.records[key] = self.store(dtype, dims, data, crc=crc, shard=shard, extra=extra)
-        return self
-
-    def add_slices(
-        self,
-        key: bytes,
-        dtype: int,
-        dims: Sequence[int],
-        parts: Sequence[tuple[Extents, bytes]],
-        *,
-        shard: int = 0,
-    ) -> Bundle:
-        """Append a partitioned tensor: the extents and the bytes of each slice."""
-        for extents, data in parts:
-            stored = [
-                dim if length == -1 else length
-                for dim, (_, length) in zip(dims, extents, strict=False)
-            ]
-            self.records[slice_key(key, extents)] = self.store(dtype, stored, data, shard=shard)
-        self.records[key] = entry(dtype, dims, slices=[extents for extents, _ in parts])
-        return self
-
-    def store(
-        self,
-        dtype: int,
-        dims: Sequence[int],
-        data: bytes,
-        *,
-        crc: int | None = None,
-        shard: int = 0,
-        extra: bytes = b"",
-    ) -> bytes:
-        """Append bytes to a shard and return the entry for them."""
-        offset = len(self.shards[shard])
-        self.shards[shard] += data
-        sealed = masked_crc(data) if crc is None else crc
-        return entry(
-            dtype, dims, shard=shard, offset=offset, size=len(data), crc=sealed, extra=extra
-        )
-
-    def sorted_records(self) -> list[Record]:
-        """Return all records in key order, the header first."""
-        records = dict(self.records)
-        if self.header is not None:
-            records[b""] = self.header
-        return sorted(records.items())
-
-    def write(self, prefix: str | os.PathLike[str], index: bytes | None = None) -> str:
-        """Write the files; `index` replaces the index file that would be made. Return the prefix."""
-        prefix = os.fspath(prefix)
-        for at, data in enumerate(self.shards):
-            name = f"{prefix}.data-{at:05d}-of-{len(self.shards):05d}"
-            with open(name, "wb") as file:
-                file.write(data)
-        with open(prefix + ".index", "wb") as file:
-            file.write(table(self.sorted_records()) if index is None else index)
-        return prefix

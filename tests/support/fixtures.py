@@ -90,6 +90,13 @@ def read_bytes(path: str) -> bytes:
         return file.read()
 
 
+def folder_contents(folder: str | os.PathLike[str]) -> dict[str, bytes]:
+    """Return the bytes of every file in a folder, by name."""
+    names = os.listdir(folder)
+    paths = {name: os.path.join(folder, name) for name in names}
+    return {name: read_bytes(path) for name, path in paths.items() if os.path.isfile(path)}
+
+
 def sha256_of_file(path: str) -> str:
     """Return the digest of a file."""
     return hashlib.sha256(read_bytes(path)).hexdigest()

@@ -20,6 +20,7 @@ from ckpttool.storage.source import RandomAccessFile
 from ckpttool.table.reader import TableReader
 from tests.support import corruption, encoder
 from tests.support.limits import memory_limit, time_limit
+from tests.support.refusals import refused
 
 Records = list[tuple[bytes, bytes]]
 MIB = 1 << 20
@@ -173,12 +174,17 @@ BAD: list[tuple[str, bytes, type[CkptError], str]] = [
     ("handle of one varint", with_handle(b"\x05"), CorruptError, "varint"),
     ("handle of no bytes", with_handle(b""), CorruptError, "varint"),
     ("handle of 65 bits", with_handle(b"\xff" * 9 + b"\x02\x00"), CorruptError, "64 bits"),
-    ("block of no bytes", with_handle(encoder.handle(len(BLOCK), 0)), CorruptError, "restarts|damaged"),
+    (
+        "block of no bytes",
+        with_handle(encoder.handle(len(BLOCK), 0)),
+        CorruptError,
+        "restarts|damaged",
+    ),
     ("blocks overlap", overlapping(), CorruptError, "overlap"),
     ("compression 2", one(BLOCK, kind=2), UnsupportedError, "compression 2"),
     ("compression 255", one(BLOCK, kind=255), UnsupportedError, "compression 255"),
     ("raw block called Snappy", one(BLOCK, kind=1), CorruptError, "decompress|claims"),
-    ("Snappy called raw", one(snappy(BLOCK)), CorruptError, "restarts"),
+    ("Snappy called raw", one(snappy(BLOCK)), CorruptError, r"restarts|lengths"),
     ("Snappy of nothing", one(b"", kind=1), CorruptError, "decompress"),
     ("Snappy cut", one(snappy(BLOCK)[:-1], kind=1), CorruptError, "decompress"),
     ("Snappy and more", one(snappy(BLOCK) + b"\0", kind=1), CorruptError, "decompress"),
@@ -200,7 +206,7 @@ BAD: list[tuple[str, bytes, type[CkptError], str]] = [
     ("raw", "error", "message"), [row[1:] for row in BAD], ids=[row[0] for row in BAD]
 )
 def test_bad(path: Path, raw: bytes, error: type[CkptError], message: str) -> None:
-    with memory_limit(256 * MIB), pytest.raises(error, match=message) as caught:
+    with memory_limit(256 * MIB), refused(error, message) as caught:
         read(path, raw)
     assert caught.value.path == str(path)
     offset = caught.value.offset
@@ -236,7 +242,7 @@ def test_offset_of_a_damaged_entry_counts_in_the_file(path: Path) -> None:
     bad = encoder.close_block(encoder.block_entry(0, b"b", b"2") * 2)
     made = encoder.Table().add(good, b"a").add(bad, b"z")
     path.write_bytes(made.encode())
-    with RandomAccessFile(str(path)) as file, pytest.raises(CorruptError, match="rise") as caught:
+    with RandomAccessFile(str(path)) as file, refused(CorruptError, "rise") as caught:
         list(TableReader(file).items())
     assert caught.value.offset == len(good) + 5 + 5
 
@@ -247,7 +253,7 @@ def test_offset_in_a_compressed_block_stays_in_that_block(path: Path) -> None:
     )
     stored = snappy(bad)
     path.write_bytes(one(stored, kind=1))
-    with RandomAccessFile(str(path)) as file, pytest.raises(CorruptError, match="rise") as caught:
+    with RandomAccessFile(str(path)) as file, refused(CorruptError, "rise") as caught:
         list(TableReader(file).items())
     assert caught.value.offset is not None
     assert caught.value.offset < len(stored)

@@ -1,0 +1,99 @@
+"""How far a piece of work has come, on a terminal, once it takes longer than people wait gladly."""
+
+from __future__ import annotations
+
+import os
+import time
+from types import TracebackType
+from typing import TYPE_CHECKING, TextIO
+
+from ckpttool.render.console import Terminal
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
+_DELAY = 1.0  # seconds
+
+
+class ProgressBar:
+    """A bar that is told of progress by calling it, and draws nothing unless it is worth it.
+
+    As a context manager it leaves nothing behind on the screen.
+
+    Args:
+        what: what is being done, in a word or two.
+        stream: where to draw, which is not where the output goes.
+        terminal: what that stream is; without a terminal there is no bar.
+        delay: seconds after which the bar appears.
+    """
+
+    def __init__(
+        self, what: str, stream: TextIO, terminal: Terminal, *, delay: float = _DELAY
+    ) -> None:
+        self._what = what
+        self._stream = stream
+        self._terminal = terminal
+        self._delay = delay
+        self._wanted = terminal.interactive and os.environ.get("TERM") != "dumb"
+        self._start = time.monotonic()
+        self._bar: Progress | None = None
+        self._task: TaskID | None = None
+
+    def __enter__(self) -> ProgressBar:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.clear()
+
+    def __call__(self, done: int, total: int) -> None:
+        """Say that so many bytes of so many are done."""
+        if not self._wanted or (self._bar is None and done >= total):
+            return
+        if time.monotonic() - self._start < self._delay:
+            return
+        if self._bar is None or self._task is None:
+            self._bar = self._make_bar()
+            self._task = self._bar.add_task(self._what, total=total)
+            self._bar.start()
+        self._bar.update(self._task, completed=done, total=total)
+
+    def clear(self) -> None:
+        """Take the bar off the screen, so that something else can be written there."""
+        bar, self._bar, self._task = self._bar, None, None
+        if bar is not None:
+            bar.stop()
+
+    def _make_bar(self) -> Progress:
+        from rich.console import Console
+        from rich.progress import (
+            BarColumn,
+            DownloadColumn,
+            Progress,
+            TextColumn,
+            TimeRemainingColumn,
+            TransferSpeedColumn,
+        )
+
+        console = Console(
+            file=self._stream,
+            force_terminal=True,
+            color_system="standard" if self._terminal.color else None,
+            no_color=not self._terminal.color,
+            width=self._terminal.width,
+        )
+        return Progress(
+            TextColumn("{task.description}", markup=False),
+            BarColumn(),
+            DownloadColumn(binary_units=True),
+            TransferSpeedColumn(),
+            TimeRemainingColumn(),
+            console=console,
+            transient=True,
+            redirect_stdout=False,
+            redirect_stderr=False,
+        )

@@ -1,0 +1,99 @@
+"""Telling whether the files of a source are still those that were read."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+
+from ckpttool.bundle.naming import shard_path
+from ckpttool.errors import CkptError, SurgeryError, TruncatedError
+from ckpttool.storage.folders import sync_folder
+from ckpttool.storage.source import Identity, RandomAccessFile, file_error, identity_of
+from ckpttool.surgery.carry import Extent, verify_extent
+from ckpttool.surgery.plan import Plan
+
+
+class Watch:
+    """Notes what the files of a plan's source are, and looks again later.
+
+    Saving a checkpoint anew under its own name, TensorFlow renames new data shards into place
+    first and then writes the index over the old one. In between, the index that was read and the
+    shards do not belong together. So a shard that is younger than the index is read and checked;
+    copying a checkpoint may also make one so, which then costs the time of reading it.
+
+    Raises:
+        TruncatedError: a shard is shorter than its tensors need it.
+        SurgeryError: a younger shard does not belong to the index.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._prefix = plan.source.prefix
+        index = plan.source.bundle.index
+        self._index = index.path
+        self._files: dict[str, Identity] = {index.path: index.identity}
+        extents: dict[int, list[Extent]] = {}
+        for tensor in plan.tensors:
+            for part in tensor.parts:
+                extents.setdefault(part.shard_id, []).append(Extent(tensor.source_key, part))
+        for shard_id, found in extents.items():
+            self._look_at(shard_path(self._prefix, shard_id, index.header.num_shards), found)
+
+    def check(self, *, index: str | None = None) -> None:
+        """Raise `SurgeryError` if a file has been replaced or written to.
+
+        Args:
+            index: where the index is to be found now, if it has been replaced on purpose. Where
+                there is nothing, only the shards are looked at.
+        """
+        for path, identity in self._files.items():
+            now = index if path == self._index and index is not None else path
+            if now == index and not os.path.lexists(now):
+                continue
+            try:
+                same = identity_of(os.stat(now)) == identity
+            except OSError:
+                same = False
+            if not same:
+                raise SurgeryError("the checkpoint changed while it was read", path=path)
+
+    def remove(self, paths: list[str]) -> None:
+        """Remove files of the source, but only those that are still the ones that were read."""
+        for path in paths:
+            with contextlib.suppress(OSError):
+                known = self._files.get(path)
+                if known is None or identity_of(os.stat(path)) == known:
+                    os.unlink(path)
+        sync_folder(os.path.dirname(self._prefix) or os.curdir)
+
+    def _look_at(self, path: str, extents: list[Extent]) -> None:
+        last = max(extents, key=lambda each: each.entry.offset + each.entry.size)
+        end = last.entry.offset + last.entry.size
+        try:
+            status = os.stat(path)
+        except OSError as error:
+            raise file_error(error, path).locate(key=last.key) from error
+        if status.st_size < end:
+            raise TruncatedError(
+                f"the data shard has {status.st_size} bytes, its tensors need {end}",
+                path=path,
+                key=last.key,
+            )
+        self._files[path] = identity_of(status)
+        if status.st_mtime_ns > self._files[self._index][3]:
+            self._verify(path, extents)
+
+    def _verify(self, path: str, extents: list[Extent]) -> None:
+        big_endian = self._plan.source.bundle.header.big_endian
+        with RandomAccessFile(path) as file:
+            for extent in sorted(extents, key=lambda each: each.entry.offset):
+                try:
+                    verify_extent(file, extent, big_endian=big_endian)
+                except CkptError as error:
+                    raise SurgeryError(
+                        f"the data shard is younger than the index and does not belong to it: it "
+                        f"is being written, or damaged ({error.message})",
+                        path=path,
+                        offset=extent.entry.offset,
+                        key=extent.key,
+                    ) from error

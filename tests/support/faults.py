@@ -1,0 +1,303 @@
+"""The file system calls of the code under test: counted, recorded, and any of them made to fail.
+
+Only calls on what lies in one folder count. Calls that would wait for a disk do nothing, unless
+that is asked for: what they promise is held to in tests/faults/test_crash_states.py.
+"""
+
+from __future__ import annotations
+
+import builtins
+import errno
+import fcntl
+import mmap
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any
+
+FICLONE = 0x40049409
+_PATH_CALLS = (
+    "stat",
+    "lstat",
+    "statvfs",
+    "listdir",
+    "scandir",
+    "unlink",
+    "remove",
+    "mkdir",
+    "rmdir",
+    "chmod",
+    "chown",
+    "truncate",
+)
+_PAIR_CALLS = ("link", "rename", "replace", "symlink")
+_FD_CALLS = (
+    "close",
+    "write",
+    "pwrite",
+    "fsync",
+    "fdatasync",
+    "fstat",
+    "fchmod",
+    "fchown",
+    "ftruncate",
+    "pread",
+    "preadv",
+    "read",
+)
+# What each call may say on a machine in trouble.
+PLAUSIBLE: dict[str, tuple[int, ...]] = {
+    "create": (errno.ENOSPC, errno.EIO, errno.EACCES, errno.EROFS, errno.EMFILE, errno.EINTR),
+    "open": (errno.EIO, errno.EACCES, errno.EMFILE, errno.EINTR, errno.ENOENT),
+    "open_folder": (errno.EIO, errno.EACCES, errno.EMFILE),
+    "write": (errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EFBIG, errno.EINTR),
+    "fsync": (errno.EIO, errno.ENOSPC, errno.EDQUOT),
+    "fsync_folder": (errno.EIO, errno.ENOSPC),
+    "close": (errno.EIO, errno.ENOSPC, errno.EINTR),
+    "link": (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOSPC, errno.EROFS, errno.EACCES),
+    "rename": (errno.EXDEV, errno.EACCES, errno.EROFS, errno.ENOSPC, errno.EIO, errno.EBUSY),
+    "unlink": (errno.EACCES, errno.EROFS, errno.EIO, errno.EBUSY),
+    "mkdir": (errno.ENOSPC, errno.EACCES, errno.EROFS, errno.EIO),
+    "rmdir": (errno.ENOTEMPTY, errno.EIO),
+    "stat": (errno.EIO, errno.EACCES),
+    "lstat": (errno.EIO, errno.EACCES),
+    "fstat": (errno.EIO, errno.ESTALE),
+    "statvfs": (errno.EIO, errno.ENOSYS),
+    "listdir": (errno.EIO, errno.EACCES),
+    "scandir": (errno.EIO, errno.EACCES),
+    "fchmod": (errno.EPERM, errno.EIO, errno.EROFS),
+    "fchown": (errno.EPERM, errno.EIO),
+    "chmod": (errno.EPERM, errno.EIO, errno.EROFS),
+    "chown": (errno.EPERM, errno.EIO),
+    "ioctl": (errno.EOPNOTSUPP, errno.EXDEV, errno.EIO, errno.ENOSPC),
+    "flock": (errno.ENOLCK, errno.EIO),
+    "pread": (errno.EIO, errno.ESTALE, errno.EINTR),
+    "preadv": (errno.EIO, errno.ESTALE, errno.EINTR),
+    "mmap": (errno.ENODEV, errno.ENOMEM),
+}
+# Calls after which a file system is not as it was.
+CHANGES = frozenset(
+    "create write pwrite link rename replace unlink remove mkdir rmdir chmod fchmod ioctl".split()
+)
+# Calls that take away what was made.
+REMOVALS = frozenset(("unlink", "remove", "rmdir"))
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call on something in the folder.
+
+    Attributes:
+        number: counts from 1.
+        name: of the function in `os`, or `create`, `open_folder`, `fsync_folder`, `mmap`, `ioctl`,
+            `flock`.
+        path: what it is about, relative to the folder.
+        target: the second path of `link` and `rename`.
+        data: what was written.
+    """
+
+    number: int
+    name: str
+    path: str
+    target: str = ""
+    data: bytes = field(default=b"", repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """How a call ends otherwise than it would.
+
+    Attributes:
+        number: the error; 0 for none.
+        short: how many bytes a write or read is cut to; -1 for as many as asked for.
+    """
+
+    number: int = 0
+    short: int = -1
+
+
+class System:
+    """Stands between the code and the file system while it is entered.
+
+    Args:
+        root: the folder whose calls count.
+        before: told of each call before it is made; may return how it fails.
+        after: told of each call after it was made.
+        clones: have `FICLONE` copy the bytes, as a file system that can clone would.
+        links: whether hard links can be made.
+        durable: wait for the disk.
+
+    Attributes:
+        calls: those made so far.
+        modes: the widest permissions that a file had while it was written to, by path.
+    """
+
+    def __init__(
+        self,
+        root: str | os.PathLike[str],
+        *,
+        before: Callable[[Call], Fault | None] | None = None,
+        after: Callable[[Call], None] | None = None,
+        clones: bool = False,
+        links: bool = True,
+        durable: bool = False,
+    ) -> None:
+        self.root = os.path.realpath(root)
+        self.calls: list[Call] = []
+        self.modes: dict[str, int] = {}
+        self._before = before
+        self._after = after
+        self._clones = clones
+        self._links = links
+        self._durable = durable
+        self._true: list[tuple[Any, str, Any]] = []
+        self._paths: dict[int, str] = {}
+        self._folders: set[int] = set()
+        self._asleep = False
+
+    def __enter__(self) -> System:
+        wrapped = [(os, name) for name in (*_PATH_CALLS, *_PAIR_CALLS, *_FD_CALLS, "open")]
+        wrapped += [(fcntl, "flock"), (fcntl, "ioctl"), (mmap, "mmap"), (builtins, "open")]
+        for module, name in wrapped:
+            true = getattr(module, name)
+            self._true.append((module, name, true))
+            setattr(module, name, self._wrap(module, name, true))
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        while self._true:
+            module, name, true = self._true.pop()
+            setattr(module, name, true)
+
+    @property
+    def open_files(self) -> list[str]:
+        """Paths of the files that have been opened and not closed."""
+        return list(self._paths.values())
+
+    def _wrap(self, module: Any, name: str, true: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any, **more: Any) -> Any:
+            if self._asleep:
+                return true(*arguments, **more)
+            found = self._describe(module, name, arguments, more)
+            if found is None:
+                return true(*arguments, **more)
+            self.calls.append(found)
+            fault = self._ask(found)
+            if fault is not None and fault.number:
+                if found.name == "close":
+                    self._do(found, true, arguments, more)
+                raise OSError(fault.number, os.strerror(fault.number), found.path)
+            if fault is not None and fault.short >= 0:
+                arguments = _shortened(found.name, arguments, fault.short)
+            result = self._do(found, true, arguments, more)
+            self._tell(found)
+            return result
+
+        return call
+
+    def _ask(self, call: Call) -> Fault | None:
+        if self._before is None:
+            return None
+        self._asleep = True
+        try:
+            return self._before(call)
+        finally:
+            self._asleep = False
+
+    def _tell(self, call: Call) -> None:
+        if self._after is None:
+            return
+        self._asleep = True
+        try:
+            self._after(call)
+        finally:
+            self._asleep = False
+
+    def _do(self, call: Call, true: Callable[..., Any], arguments: Any, more: Any) -> Any:
+        if call.name in ("fsync", "fsync_folder") and not self._durable:
+            return None
+        if call.name == "ioctl" and self._clones and arguments[1] == FICLONE:
+            return self._clone(arguments[0], arguments[2])
+        if call.name == "link" and not self._links:
+            raise PermissionError(errno.EPERM, os.strerror(errno.EPERM), call.path)
+        self._asleep = True
+        try:
+            result = true(*arguments, **more)
+            if call.name in ("write", "pwrite"):
+                mode = os.fstat(arguments[0]).st_mode & 0o777
+                self.modes[call.path] = self.modes.get(call.path, 0) | mode
+        finally:
+            self._asleep = False
+        if call.name in ("create", "open", "open_folder") and isinstance(result, int):
+            self._paths[result] = call.path
+            if call.name == "open_folder":
+                self._folders.add(result)
+        if call.name == "close":
+            self._paths.pop(arguments[0], None)
+            self._folders.discard(arguments[0])
+        return result
+
+    def _clone(self, target: int, source: int) -> int:
+        self._asleep = True
+        try:
+            at = 0
+            while piece := os.pread(source, 1 << 20, at):
+                at += os.pwrite(target, piece, at)
+            return 0
+        finally:
+            self._asleep = False
+
+    def _describe(self, module: Any, name: str, arguments: Any, more: Any) -> Call | None:
+        if not arguments or (module is os and name in _PAIR_CALLS and len(arguments) < 2):
+            return None
+        subject = arguments[0]
+        target = ""
+        data = b""
+        if isinstance(subject, int):
+            path = self._paths.get(subject)
+        else:
+            path = self._inside(subject)
+        if name in _PAIR_CALLS:
+            target = self._inside(arguments[1]) or ""
+        if path is None and not target:
+            return None
+        if name == "open":
+            name = self._kind_of_open(module, arguments, more)
+        elif name == "fsync" and subject in self._folders:
+            name = "fsync_folder"
+        elif name in ("write", "pwrite"):
+            data = bytes(arguments[1])
+        return Call(len(self.calls) + 1, name, path or "", target, data)
+
+    def _kind_of_open(self, module: Any, arguments: Any, more: Any) -> str:
+        if module is builtins:
+            mode = arguments[1] if len(arguments) > 1 else more.get("mode", "r")
+            return "open" if set(mode) <= set("rbt") else "create"
+        flags = arguments[1]
+        if flags & os.O_DIRECTORY:
+            return "open_folder"
+        return "create" if flags & os.O_CREAT else "open"
+
+    def _inside(self, path: Any) -> str | None:
+        """Return a path relative to the folder, None for one that is elsewhere."""
+        if not isinstance(path, (str, os.PathLike)):
+            return None
+        full = os.path.normpath(os.path.join(os.getcwd(), os.fspath(path)))
+        if full != self.root and not full.startswith(self.root + os.sep):
+            return None
+        return os.path.relpath(full, self.root)
+
+
+def _shortened(name: str, arguments: Any, size: int) -> Any:
+    """Return the arguments of a call that reads or writes fewer bytes than asked for."""
+    if name == "pread":
+        return (arguments[0], min(size, arguments[1]), *arguments[2:])
+    if name == "preadv":
+        return (arguments[0], [memoryview(arguments[1][0])[:size]], *arguments[2:])
+    return (arguments[0], memoryview(arguments[1])[:size], *arguments[2:])

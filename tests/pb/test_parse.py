@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -120,11 +119,9 @@ def nested_messages(depth: int) -> bytes:
     ],
     ids=["messages", "messages cut off", "groups left open", "groups"],
 )
-def test_deep_nesting_is_refused_quickly(message: type[Message], data: bytes) -> None:
-    begin = time.monotonic()
+def test_deep_nesting_is_refused(message: type[Message], data: bytes) -> None:
     with pytest.raises(CorruptError):
         parse(message, data, path=None)
-    assert time.monotonic() - begin < 5
 
 
 def test_nesting_that_is_allowed() -> None:

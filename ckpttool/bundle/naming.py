@@ -1,14 +1,18 @@
 """How the files of a bundle are called.
 
-PREFIX.index
-PREFIX.data-00000-of-00002     shard number and count, five digits or more
-PREFIX.data-00001-of-00002
+    PREFIX.index
+    PREFIX.data-00000-of-00002     shard number and count, five digits or more
+    PREFIX.data-00001-of-00002
+
+The prefix may be any text that a path can be.
 """
 
 from __future__ import annotations
 
 import os
 import re
+
+from ckpttool.storage.source import file_error
 
 _SHARD = re.compile(r"\.data-(\d{5,})-of-(\d{5,})\Z")
 INDEX_SUFFIX = ".index"
@@ -25,12 +29,18 @@ def shard_path(prefix: str, shard_id: int, num_shards: int) -> str:
 
 
 def find_shards(prefix: str) -> list[str]:
-    """Return the paths of all data shards of a prefix that exist, whatever their count."""
+    """Return the paths of all data shards of a prefix that exist, whatever their count.
+
+    Raises:
+        FileAccessError: the folder cannot be read.
+    """
     folder, name = os.path.split(prefix)
     try:
         names = os.listdir(folder or os.curdir)
-    except (OSError, ValueError):  # no folder, or no path at all
+    except (FileNotFoundError, NotADirectoryError, ValueError):  # no folder, or no path at all
         return []
+    except OSError as error:
+        raise file_error(error, folder) from error
     found = [each for each in names if (split := split_shard_path(each)) and split[0] == name]
     return [os.path.join(folder, each) for each in sorted(found)]
 

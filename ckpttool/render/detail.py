@@ -100,6 +100,7 @@ def _header(detail: TensorDetail, terminal: Terminal) -> str:
             terminal.style(shape, "green"),
             humanize.size(detail.bytes),
             terminal.style(detail.kind, "cyan"),
+            *(() if detail.verified else ("not checked",)),
         )
     )
 

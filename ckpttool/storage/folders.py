@@ -50,11 +50,16 @@ def make_folder(folder: str) -> bool:
         return False
     try:
         os.mkdir(folder)
-        sync_folder(os.path.dirname(folder) or os.curdir)
     except OSError as error:
         raise file_error(error, folder) from error
     except ValueError as error:  # a NUL, or text that no file system can spell
         raise FileAccessError(str(error), path=folder) from error
+    try:
+        sync_folder(os.path.dirname(folder) or os.curdir)
+    except BaseException:
+        with suppress(OSError):
+            os.rmdir(folder)
+        raise
     return True
 
 

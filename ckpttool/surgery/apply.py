@@ -33,6 +33,7 @@ from ckpttool.surgery.companions import (
     carry_meta,
     check_sequence,
     planned_state,
+    removal_notes,
 )
 from ckpttool.surgery.layout import Layout
 from ckpttool.surgery.plan import Plan
@@ -104,8 +105,7 @@ def write_plan(
                 replacing = options.force and os.path.lexists(index_path(prefix))
                 staged.commit(replace_last=replacing, before_last=watch.check)
                 _read_back(layout, prefix)
-        for path in old:
-            remove_quietly(path)
+        stage.notes += removal_notes(old)
         return _finish(plan, prefix, layout, stage, options, state)
 
 
@@ -151,7 +151,7 @@ def replace_source(
                 # Somebody may have saved this very checkpoint anew in the last moment.
                 watch.check(index=undo.old_index)
                 _read_back(layout, prefix)
-        watch.remove(old)
+        stage.notes += watch.remove(old)
         return _finish(plan, prefix, layout, stage, options, state)
 
 
@@ -215,7 +215,7 @@ def _check_destination(plan: Plan, prefix: str, options: WriteOptions) -> None:
     present = [path for path in (index_path(prefix), *find_shards(prefix)) if os.path.lexists(path)]
     own = [index_path(plan.source.prefix), *find_shards(plan.source.prefix)]
     for path in present:
-        if any(_same_file(path, other) for other in own):
+        if any(_same_name(path, other) for other in own) or _same_file(path, own[0]):
             raise DestinationError("it shares a file with the source", path=path)
     meta = prefix + META_SUFFIX
     if os.path.lexists(meta):
@@ -224,6 +224,14 @@ def _check_destination(plan: Plan, prefix: str, options: WriteOptions) -> None:
         raise DestinationError("it exists already", path=present[0])
     if not options.force:
         check_sequence(prefix)
+
+
+def _same_name(path: str, other: str) -> bool:
+    """Tell whether two paths are one name, links followed.
+
+    A data shard that is a second name of the source's is no matter: it is replaced, not written to.
+    """
+    return os.path.realpath(path) == os.path.realpath(other)
 
 
 def _same_file(path: str, other: str) -> bool:
@@ -264,7 +272,7 @@ def _finish(
     options: WriteOptions,
     state: PlannedState | None,
 ) -> Receipt:
-    meta, note = carry_meta(plan, prefix, options.meta)
+    meta, meta_notes = carry_meta(plan, prefix, options.meta)
     if state is not None:
         state.write()
     used = sum(part.size for tensor in plan.tensors for part in tensor.parts)
@@ -277,5 +285,5 @@ def _finish(
         bytes_dead=max(0, total - used - layout.graph_size),
         meta=meta,
         state=state.path if state is not None else None,
-        notes=plan.notes + ((note,) if note else ()),
+        notes=(*plan.notes, *stage.notes, *meta_notes),
     )

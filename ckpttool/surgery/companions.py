@@ -8,11 +8,11 @@ import time
 from dataclasses import dataclass
 from typing import Literal
 
-from ckpttool.checkpoint.folder import META_SUFFIX, STATE_NAME
+from ckpttool.checkpoint.folder import META_SUFFIX, STATE_NAME, is_regular
 from ckpttool.errors import CkptError, DestinationError, MissingFileError, SurgeryError
 from ckpttool.meta.state import CheckpointState, format_state, read_state
 from ckpttool.storage.source import RandomAccessFile
-from ckpttool.storage.staging import StagedFiles, remove_quietly
+from ckpttool.storage.staging import StagedFiles
 from ckpttool.surgery.plan import Plan
 
 MetaMode = Literal["auto", "copy", "drop"]
@@ -21,7 +21,7 @@ _TRIES = 5
 _NUMBERED = re.compile(r"(.*)-(\d+)\Z", re.DOTALL)
 
 
-def carry_meta(plan: Plan, prefix: str, mode: MetaMode) -> tuple[str | None, str | None]:
+def carry_meta(plan: Plan, prefix: str, mode: MetaMode) -> tuple[str | None, list[str]]:
     """Carry the `.meta` file of the source along, or say why not.
 
     It names variables, so with `"auto"` it is carried only where no key changed.
@@ -32,32 +32,49 @@ def carry_meta(plan: Plan, prefix: str, mode: MetaMode) -> tuple[str | None, str
         mode: `"auto"`, `"copy"` or `"drop"`.
 
     Returns:
-        The path of the new file, if there is one, and a note for the user, if there is one.
+        The path of the file at the destination, if there is one, and notes for the user.
     """
-    source = plan.source.prefix + META_SUFFIX
-    if not os.path.isfile(source):
-        if prefix != plan.source.prefix:
-            remove_quietly(prefix + META_SUFFIX)  # of a checkpoint that was replaced
-        return None, None
-    stale = plan.keys_changed
+    source, destination = plan.source.prefix + META_SUFFIX, prefix + META_SUFFIX
+    there = is_regular(source)
     if prefix == plan.source.prefix:
-        if mode == "drop":
-            remove_quietly(source)
-            return None, f"'{source}' was removed"
-        note = f"'{source}' still names the variables as they were" if stale else None
-        return source, note
-    if mode == "drop" or (mode == "auto" and stale):
-        remove_quietly(prefix + META_SUFFIX)  # of a checkpoint that was replaced
-        reason = "" if mode == "drop" else ": it names variables that were renamed or dropped"
-        return None, f"'{source}' was left behind{reason}"
-    destination = prefix + META_SUFFIX
+        return _keep_meta(plan, source, mode) if there else (None, [])
+    if not there or mode == "drop" or (mode == "auto" and plan.keys_changed):
+        notes = removal_notes([destination])  # of a checkpoint that was replaced
+        if there and mode == "drop":
+            notes.append(f"'{source}' was left behind")
+        elif there:
+            notes.append(
+                f"'{source}' was left behind: it names variables that were renamed or dropped"
+            )
+        return None, notes
     with RandomAccessFile(source) as file, StagedFiles() as staged:
-        copy = staged.create(destination)
+        copy = staged.create(destination, mode=0o600)
+        copy.take_permissions(source)
         for chunk in file.chunks(0, file.size):
             copy.write(chunk)
-        copy.take_permissions(source)
         staged.commit(replace_last=True)
-    return destination, None
+    return destination, []
+
+
+def removal_notes(paths: list[str]) -> list[str]:
+    """Remove files that are there; return a note for each that cannot be removed."""
+    notes = []
+    for path in paths:
+        try:
+            os.unlink(path)
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            notes.append(f"'{path}' could not be removed: {(error.strerror or '').lower()}")
+    return notes
+
+
+def _keep_meta(plan: Plan, path: str, mode: MetaMode) -> tuple[str | None, list[str]]:
+    """Deal with the `.meta` file of a checkpoint that was changed in place."""
+    if mode == "drop":
+        return None, removal_notes([path]) or [f"'{path}' was removed"]
+    stale = plan.keys_changed
+    return path, [f"'{path}' still names the variables as they were"] if stale else []
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,4 +171,6 @@ def check_sequence(prefix: str) -> None:
 
 
 def _relative(path: str, folder: str) -> str:
-    return os.path.relpath(path, os.path.abspath(folder)) if os.path.isabs(path) else path
+    """Return a path relative to the folder where it lies in it, else as it is."""
+    inside = os.path.join(os.path.abspath(folder), "")
+    return path[len(inside) :] if path.startswith(inside) else path

@@ -102,7 +102,8 @@ class Plan:
     @property
     def graph_changed(self) -> bool:
         """Whether the object graph has to be written anew."""
-        return self.graph is not self.source.object_graph
+        before = self.source.object_graph
+        return self.graph is not before and self.graph != before
 
     @property
     def changes(self) -> tuple[Change, ...]:

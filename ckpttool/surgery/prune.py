@@ -38,7 +38,8 @@ def select_drops(
 ) -> frozenset[str]:
     """Return the source keys of the tensors to drop.
 
-    What `keep` selects stays in any case; with nothing else given, all else goes.
+    What `keep` selects stays in any case; with nothing else given, all else goes. The slot
+    variables of a variable that goes go with it.
 
     Args:
         plan: the plan.
@@ -64,7 +65,24 @@ def select_drops(
     staying = _selected(rows, keep)
     if keep and not (drop or drop_kinds or only_kinds):
         going = {row.key for row in rows}
-    return frozenset(going - staying)
+    going -= staying
+    return frozenset(going | (_orphaned_slots(plan, going) - staying))
+
+
+def _orphaned_slots(plan: Plan, going: set[str]) -> set[str]:
+    """Return the slot variables of variables that go altogether: nothing could take them in."""
+    if plan.graph is None or not going:
+        return set()
+    source_key = {tensor.key: tensor.source_key for tensor in plan.tensors}
+    held: dict[int, set[str]] = {}
+    for key, (node_id, _) in plan.graph.claims(source_key.keys()).owners.items():
+        held.setdefault(node_id, set()).add(source_key[key])
+    orphans = (
+        held.get(link.slot_id, set())
+        for link in plan.graph.slots
+        if held.get(link.variable_id) and held[link.variable_id] <= going
+    )
+    return set().union(*orphans)
 
 
 def prune(plan: Plan, dropped: Set[str]) -> Plan:
@@ -78,7 +96,7 @@ def prune(plan: Plan, dropped: Set[str]) -> Plan:
         dropped: source keys of the tensors.
 
     Raises:
-        SurgeryError: nothing would be left.
+        SurgeryError: nothing would be left, or half of what a hash table holds.
     """
     going = [tensor for tensor in plan.tensors if tensor.source_key in dropped]
     left = tuple(tensor for tensor in plan.tensors if tensor.source_key not in dropped)
@@ -90,7 +108,15 @@ def prune(plan: Plan, dropped: Set[str]) -> Plan:
         return replace(plan, tensors=left)
     claims = plan.graph.claims({tensor.key for tensor in plan.tensors})
     held = {_attribute_id(claims.owners[t.key]) for t in left if t.key in claims.owners}
-    lost = {_attribute_id(claims.owners[t.key]) for t in going if t.key in claims.owners} - held
+    lost = {_attribute_id(claims.owners[t.key]) for t in going if t.key in claims.owners}
+    for tensor in going:
+        if tensor.key in claims.owners and _attribute_id(claims.owners[tensor.key]) in held:
+            raise SurgeryError(
+                "TensorFlow restores the tensors of this object together or not at all; drop all "
+                "of them",
+                path=plan.source.prefix,
+                key=tensor.source_key,
+            )
     notes = []
     if any(tensor.key not in claims.owners for tensor in going):
         notes.append("tensors that a saver of the program's own wrote were dropped")

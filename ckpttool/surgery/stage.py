@@ -45,6 +45,7 @@ class Stage:
 
     Attributes:
         bytes_written: bytes that were written so far; links and clones cost none.
+        notes: what the user should know of the writing.
     """
 
     def __init__(
@@ -55,6 +56,7 @@ class Stage:
         mode: DataMode,
         on_progress: Callable[[int, int], None] | None,
     ) -> None:
+        self.notes: list[str] = []
         self.mode = mode
         self.bytes_written = 0
         self._plan = plan

@@ -10,6 +10,7 @@ from ckpttool.errors import CkptError, SurgeryError, TruncatedError
 from ckpttool.storage.folders import sync_folder
 from ckpttool.storage.source import Identity, RandomAccessFile, file_error, identity_of
 from ckpttool.surgery.carry import Extent, verify_extent
+from ckpttool.surgery.companions import removal_notes
 from ckpttool.surgery.plan import Plan
 
 
@@ -57,14 +58,21 @@ class Watch:
             if not same:
                 raise SurgeryError("the checkpoint changed while it was read", path=path)
 
-    def remove(self, paths: list[str]) -> None:
-        """Remove files of the source, but only those that are still the ones that were read."""
+    def remove(self, paths: list[str]) -> list[str]:
+        """Remove files of the source, but only those that are still the ones that were read.
+
+        Returns:
+            A note for each that could not be removed.
+        """
+        same = []
         for path in paths:
             with contextlib.suppress(OSError):
                 known = self._files.get(path)
                 if known is None or identity_of(os.stat(path)) == known:
-                    os.unlink(path)
+                    same.append(path)
+        notes = removal_notes(same)
         sync_folder(os.path.dirname(self._prefix) or os.curdir)
+        return notes
 
     def _look_at(self, path: str, extents: list[Extent]) -> None:
         last = max(extents, key=lambda each: each.entry.offset + each.entry.size)

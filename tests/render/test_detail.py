@@ -83,7 +83,7 @@ def test_keys_are_made_printable() -> None:
 
 def test_a_part() -> None:
     (header, *_) = text_of(replace(DETAIL, index="::2", shape=(4,), verified=False))
-    assert header == "a/b[::2]  float64  [2] of [4]  16 B  weight"
+    assert header == "a/b[::2]  float64  [2] of [4]  16 B  weight  not checked"
 
 
 @pytest.mark.parametrize(

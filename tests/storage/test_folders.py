@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ckpttool.errors import CkptError, FileAccessError, MissingFileError
-from ckpttool.storage.folders import locked_folder
+from ckpttool.storage.folders import locked_folder, make_folder, new_folder, sync_folder
 from tests.support.fixtures import ROOT
 from tests.support.limits import TooSlowError, time_limit
 
@@ -100,3 +100,82 @@ def test_what_is_no_folder(tmp_path: Path, name: str, error: type[CkptError]) ->
     with pytest.raises(error) as caught, locked_folder(path):
         pass
     assert caught.value.path == path
+
+
+def test_making_a_folder(tmp_path: Path) -> None:
+    path = str(tmp_path / "new")
+    assert make_folder(path)
+    assert os.path.isdir(path)
+    assert not make_folder(path)
+    assert not make_folder("")
+    assert not make_folder(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("path", "error"),
+    [
+        ("not/there", MissingFileError),
+        ("file", FileAccessError),
+        ("file/below", FileAccessError),
+        ("a\0b", FileAccessError),
+        ("\ud800", FileAccessError),
+    ],
+    ids=["no parent", "a file", "below a file", "NUL", "no UTF-8"],
+)
+def test_a_folder_that_cannot_be_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str, error: type[CkptError]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(error) as caught:
+        make_folder(path)
+    assert caught.value.path == path
+    assert os.listdir(tmp_path) == ["file"]
+
+
+def test_a_new_folder_stays_if_all_goes_well(tmp_path: Path) -> None:
+    with new_folder(str(tmp_path / "new")) as path:
+        assert path == str(tmp_path / "new")
+    assert os.listdir(tmp_path) == ["new"]
+
+
+@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
+def test_a_new_folder_goes_if_something_fails(tmp_path: Path, error: type[BaseException]) -> None:
+    with pytest.raises(error), new_folder(str(tmp_path / "new")):
+        raise error
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_folder_that_was_there_or_is_in_use_stays(tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError), new_folder(str(tmp_path)):
+        raise RuntimeError
+    with pytest.raises(RuntimeError), new_folder(str(tmp_path / "new")):
+        (tmp_path / "new" / "precious").write_bytes(b"")
+        raise RuntimeError
+    assert os.listdir(tmp_path / "new") == ["precious"]
+
+
+def test_no_folder_is_the_current_one() -> None:
+    with new_folder("") as path:
+        assert path == os.curdir
+
+
+def test_sync_folder_of_what_is_no_folder(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(FileAccessError):
+        sync_folder(str(tmp_path / "file"))
+    with pytest.raises(MissingFileError):
+        sync_folder(str(tmp_path / "missing"))
+
+
+def test_a_new_folder_is_durable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced = []
+    true_fsync = os.fsync
+
+    def fsync(fd: int) -> None:
+        synced.append(os.readlink(f"/proc/self/fd/{fd}"))
+        true_fsync(fd)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    make_folder(str(tmp_path / "new"))
+    assert synced == [str(tmp_path)]

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
 import pytest
 
 from ckpttool.errors import DestinationError, FileAccessError, MissingFileError
-from ckpttool.storage.staging import TEMPORARY_SUFFIX, StagedFiles, sync_folder
+from ckpttool.storage.staging import TEMPORARY_SUFFIX, StagedFiles
 from tests.support.fixtures import folder_contents
 from tests.support.refusals import refused
 
@@ -183,9 +184,117 @@ def test_a_second_commit_has_nothing_to_do(tmp_path: Path) -> None:
     assert folder_contents(tmp_path) == FILES
 
 
-def test_sync_folder_of_what_is_no_folder(tmp_path: Path) -> None:
-    (tmp_path / "file").write_bytes(b"")
-    with pytest.raises(FileAccessError):
-        sync_folder(str(tmp_path / "file"))
-    with pytest.raises(MissingFileError):
-        sync_folder(str(tmp_path / "missing"))
+def test_what_is_called_before_the_last_name(tmp_path: Path) -> None:
+    seen: list[list[str]] = []
+
+    def look() -> None:
+        seen.append(sorted(name for name in os.listdir(tmp_path) if not name.startswith(".")))
+
+    with StagedFiles() as staged:
+        write_all(staged, tmp_path)
+        staged.commit(before_last=look)
+    assert seen == [list(NAMES[:-1])]
+    assert folder_contents(tmp_path) == FILES
+
+
+def test_what_is_called_before_the_last_name_may_stop_it(tmp_path: Path) -> None:
+    def stop() -> None:
+        raise DestinationError("changed meanwhile")
+
+    (tmp_path / NAMES[-1]).write_bytes(b"old")
+    with refused(DestinationError, "changed"), StagedFiles() as staged:
+        write_all(staged, tmp_path)
+        staged.commit(replace_last=True, before_last=stop)
+    assert folder_contents(tmp_path) == {NAMES[-1]: b"old"}
+
+
+def test_a_link_to_a_file_that_is_there(tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    source.write_bytes(b"shared")
+    with StagedFiles() as staged:
+        file = staged.link(str(source), str(tmp_path / "a"))
+        assert file is not None
+        assert file.size == 6
+        staged.create(str(tmp_path / "b")).write(b"new")
+        staged.commit()
+    assert folder_contents(tmp_path) == {"source": b"shared", "a": b"shared", "b": b"new"}
+    assert os.path.samefile(source, tmp_path / "a")
+
+
+def test_a_link_that_is_given_up_leaves_its_source(tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    source.write_bytes(b"shared")
+    with StagedFiles() as staged:
+        assert staged.link(str(source), str(tmp_path / "a")) is not None
+    assert folder_contents(tmp_path) == {"source": b"shared"}
+
+
+@pytest.mark.parametrize("number", [errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP])
+def test_where_no_link_can_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    def refuse(*arguments: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    (tmp_path / "source").write_bytes(b"")
+    monkeypatch.setattr(os, "link", refuse)
+    with StagedFiles() as staged:
+        assert staged.link(str(tmp_path / "source"), str(tmp_path / "a")) is None
+        staged.create(str(tmp_path / "b"))
+    assert folder_contents(tmp_path) == {"source": b""}
+
+
+def test_a_link_to_nothing(tmp_path: Path) -> None:
+    with StagedFiles() as staged, pytest.raises(MissingFileError) as caught:
+        staged.link(str(tmp_path / "source"), str(tmp_path / "a"))
+    assert caught.value.path == str(tmp_path / "a")
+
+
+def test_a_clone_is_a_file_of_its_own(tmp_path: Path) -> None:
+    """Where the file system cannot clone, there is none, and nothing is left of the attempt."""
+    source = tmp_path / "source"
+    source.write_bytes(bytes(10_000))
+    with StagedFiles() as staged:
+        file = staged.clone(str(source), str(tmp_path / "a"))
+        if file is None:
+            assert os.listdir(tmp_path) == ["source"]
+            staged.create(str(tmp_path / "a")).write(bytes(10_000))
+        else:
+            assert file.size == 10_000
+        staged.commit()
+    assert folder_contents(tmp_path) == {"source": bytes(10_000), "a": bytes(10_000)}
+    assert not os.path.samefile(source, tmp_path / "a")
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o444])
+def test_permissions_of_another_file(tmp_path: Path, mode: int) -> None:
+    like = tmp_path / "like"
+    like.write_bytes(b"")
+    like.chmod(mode)
+    with StagedFiles() as staged:
+        file = staged.create(str(tmp_path / "a"))
+        file.take_permissions(str(like))
+        file.write(b"x")
+        staged.commit()
+    status = os.stat(tmp_path / "a")
+    assert status.st_mode & 0o777 == mode
+    assert (status.st_uid, status.st_gid) == (os.stat(like).st_uid, os.stat(like).st_gid)
+
+
+def test_a_file_that_would_be_seen_by_more_people_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*arguments: object) -> None:
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    like = tmp_path / "like"
+    like.write_bytes(b"")
+    like.chmod(0o600)
+    with StagedFiles() as staged:
+        narrow = staged.create(str(tmp_path / "narrow"), mode=0o600)
+        wide = staged.create(str(tmp_path / "wide"), mode=0o644)
+        monkeypatch.setattr(os, "chmod", refuse)
+        narrow.take_permissions(str(like))
+        if os.stat(wide.temporary).st_mode & 0o044:
+            with pytest.raises(FileAccessError) as caught:
+                wide.take_permissions(str(like))
+            assert caught.value.path == str(tmp_path / "wide")
+        monkeypatch.undo()

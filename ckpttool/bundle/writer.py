@@ -77,10 +77,12 @@ class BundleWriter:
         self._entries: dict[bytes, BundleEntry] = {}
         self._partitioned: dict[bytes, BundleEntry] = {}
         self._finished = False
-        self._made_folder = make_folder(os.path.dirname(prefix))
+        folder = os.path.dirname(prefix)
+        self._new_folder = bool(folder) and not os.path.isdir(folder)
         self._staged = StagedFiles()
         self._shards: list[StagedFile] = []
         try:
+            make_folder(folder)
             for shard_id in range(num_shards):
                 path = shard_path(prefix, shard_id, num_shards)
                 self._shards.append(self._staged.create(path))
@@ -105,7 +107,7 @@ class BundleWriter:
 
     def _clean_up(self) -> None:
         self._staged.abandon()
-        if self._made_folder and not self._finished:
+        if self._new_folder and not self._finished:
             with contextlib.suppress(OSError):
                 os.rmdir(os.path.dirname(self.prefix))
 

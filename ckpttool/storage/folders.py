@@ -30,24 +30,26 @@ def new_folder(folder: str) -> Iterator[str]:
     Raises:
         CkptError: it cannot be made.
     """
-    made = make_folder(folder)
+    # Looked at before it is made: an interrupt may come right after that.
+    there = not folder or os.path.isdir(folder)
     try:
+        make_folder(folder)
         yield folder or os.curdir
     except BaseException:
-        if made:
-            with suppress(OSError):
+        if not there:
+            with suppress(OSError):  # if others put something there, it stays
                 os.rmdir(folder)
         raise
 
 
-def make_folder(folder: str) -> bool:
-    """Make the last folder of a path, durably; return whether it was not there.
+def make_folder(folder: str) -> None:
+    """Make the last folder of a path, durably, if it is not there.
 
     Raises:
         MissingFileError, FileAccessError: it cannot be made.
     """
     if not folder or os.path.isdir(folder):
-        return False
+        return
     try:
         os.mkdir(folder)
     except OSError as error:
@@ -60,7 +62,6 @@ def make_folder(folder: str) -> bool:
         with suppress(OSError):
             os.rmdir(folder)
         raise
-    return True
 
 
 def sync_folder(folder: str) -> None:

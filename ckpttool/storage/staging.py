@@ -39,12 +39,16 @@ class StagedFile:
         size: bytes written so far, or of the file that it is a link to.
     """
 
-    def __init__(self, path: str, temporary: str, fd: int = -1, size: int = 0) -> None:
+    def __init__(self, path: str, temporary: str) -> None:
         self.path = path
         self.temporary = temporary
-        self.size = size
-        self._fd = fd
+        self.size = 0
+        self._fd = -1
         self._synced = False
+
+    def open(self, flags: int, mode: int) -> None:
+        """Open the file under its temporary name."""
+        self._fd = os.open(self.temporary, flags, mode)
 
     def fileno(self) -> int:
         """Return the file descriptor; -1 where the file is not open."""
@@ -130,13 +134,17 @@ class StagedFiles:
         """Start a file that will be called `path`; the process's mask narrows its mode."""
         temporary = self.temporary_name(path)
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        # Remembered before it is made: an interrupt may come right after that.
+        staged = StagedFile(path, temporary)
+        self._files.append(staged)
         try:
-            staged = StagedFile(path, temporary, os.open(temporary, flags, mode))
+            staged.open(flags, mode)
         except OSError as error:
+            self._files.remove(staged)
             raise file_error(error, path) from error
         except ValueError as error:  # a NUL, or text that no file system can spell
+            self._files.remove(staged)
             raise FileAccessError(str(error), path=path) from error
-        self._files.append(staged)
         return staged
 
     def link(self, source: str, path: str) -> StagedFile | None:
@@ -150,14 +158,15 @@ class StagedFiles:
             The file, or None where the file system cannot have links between the two places.
         """
         temporary = self.temporary_name(path)
+        staged = StagedFile(path, temporary)
+        self._files.append(staged)
         try:
             os.link(source, temporary)
         except OSError as error:
+            self._files.remove(staged)
             if error.errno in (*NOT_SUPPORTED, errno.EPERM, errno.EXDEV, errno.EMLINK):
                 return None
             raise file_error(error, path) from error
-        staged = StagedFile(path, temporary)
-        self._files.append(staged)
         try:
             staged.size = os.stat(temporary).st_size
         except OSError as error:
@@ -180,9 +189,9 @@ class StagedFiles:
                 fcntl.ioctl(staged.fileno(), _FICLONE, file.fileno())
                 staged.size = os.fstat(file.fileno()).st_size
         except OSError:
-            self._files.remove(staged)
             staged.close()
             remove_quietly(staged.temporary)
+            self._files.remove(staged)
             return None
         return staged
 
@@ -233,10 +242,10 @@ class StagedFiles:
 
     def abandon(self) -> None:
         """Remove what has been written and not committed."""
-        while self._files:
-            staged = self._files.pop()
+        for staged in self._files:
             staged.close()
             remove_quietly(staged.temporary)
+        self._files.clear()
 
     def _sync_folders(self) -> None:
         for folder in {os.path.dirname(staged.path) or os.curdir for staged in self._files}:

@@ -176,20 +176,22 @@ class _Undo:
     def __init__(self, prefix: str, staged: StagedFiles, layout: Layout) -> None:
         self._path = index_path(prefix)
         self.old_index = staged.temporary_name(self._path + ".old")
-        self._had_index = False
         self._new = {shard.path for shard in layout.shards if shard.how != "kept"}
 
     def __enter__(self) -> _Undo:
         self._before = {path: _inode(path) for path in (self._path, *self._new)}
-        with contextlib.suppress(OSError):  # no index there, or no links: then it has no name
-            os.link(self._path, self.old_index)
-            self._had_index = True
+        try:
+            with contextlib.suppress(OSError):  # no index there, or no links: then it has no name
+                os.link(self._path, self.old_index)
+        except BaseException:
+            remove_quietly(self.old_index)
+            raise
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
         if kind is not None and _inode(self._path) != self._before[self._path]:
             with contextlib.suppress(OSError):
-                if self._had_index:
+                if _inode(self.old_index) is not None:
                     os.rename(self.old_index, self._path)
                 elif self._before[self._path] is None:
                     os.unlink(self._path)
@@ -197,8 +199,7 @@ class _Undo:
                 for path in self._new:
                     if self._before[path] is None:
                         remove_quietly(path)
-        if self._had_index:
-            remove_quietly(self.old_index)
+        remove_quietly(self.old_index)
 
 
 def _inode(path: str) -> tuple[int, int] | None:

@@ -108,7 +108,7 @@ class BundleWriter:
     def _clean_up(self) -> None:
         self._staged.abandon()
         if self._new_folder and not self._finished:
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(OSError, ValueError):
                 os.rmdir(os.path.dirname(self.prefix))
 
     @property

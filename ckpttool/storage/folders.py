@@ -37,7 +37,7 @@ def new_folder(folder: str) -> Iterator[str]:
         yield folder or os.curdir
     except BaseException:
         if not there:
-            with suppress(OSError):  # if others put something there, it stays
+            with suppress(OSError, ValueError):  # if others put something there, it stays
                 os.rmdir(folder)
         raise
 

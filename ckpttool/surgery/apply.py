@@ -22,8 +22,8 @@ from ckpttool.bundle.naming import (
     split_shard_path,
 )
 from ckpttool.checkpoint.folder import META_SUFFIX
-from ckpttool.errors import CorruptError, DestinationError, SurgeryError
-from ckpttool.storage.folders import locked_folder, new_folder
+from ckpttool.errors import CkptError, CorruptError, DestinationError, SurgeryError
+from ckpttool.storage.folders import locked_folder, new_folder, sync_folder
 from ckpttool.storage.source import RandomAccessFile
 from ckpttool.storage.staging import StagedFiles, remove_quietly
 from ckpttool.surgery.carry import DataMode
@@ -196,9 +196,12 @@ class _Undo:
                 elif self._before[self._path] is None:
                     os.unlink(self._path)
             if _inode(self._path) == self._before[self._path]:
-                for path in self._new:
-                    if self._before[path] is None:
-                        remove_quietly(path)
+                with contextlib.suppress(CkptError):
+                    # As long as the old index is not back for good, the new one needs its shards.
+                    sync_folder(os.path.dirname(self._path) or os.curdir)
+                    for path in self._new:
+                        if self._before[path] is None:
+                            remove_quietly(path)
         remove_quietly(self.old_index)
 
 

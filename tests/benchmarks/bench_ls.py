@@ -22,7 +22,7 @@ from tests.benchmarks.measure import (
     whole,
 )
 
-SMALL = str(ROOT / "fixtures/v2/tf2.21/guide_legacy_adam/tf_ckpts/ckpt-1")
+SMALL = str(ROOT / "fixtures/v2/tf2.21/guide_legacy_adam/tf_ckpts/ckpt-5")
 THEIR_LIST = """
 import sys
 import tensorflow as tf

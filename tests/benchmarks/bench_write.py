@@ -2,8 +2,8 @@
 
     python -m tests.benchmarks.bench_write --tensorflow PYTHON
 
-We wait until the bytes are on the disk before a name appears; TensorFlow does not wait at all. So it
-is measured twice: as it is, and with an fsync of its files after it. Each measurement is a fresh
+We wait until the bytes are on the disk before a name appears; TensorFlow does not wait at all. So
+it is measured twice: as it is, and with an fsync of its files after it. Each measurement is a fresh
 process that times itself, the making of the tensor and the imports left out.
 """
 

@@ -81,6 +81,8 @@ def run(command: Sequence[str]) -> Usage:
         RuntimeError: it failed; its messages are in the text.
     """
     environment = dict(os.environ, TF_CPP_MIN_LOG_LEVEL="3", CUDA_VISIBLE_DEVICES="-1")
+    # The first turn, which does not count, leaves bytecode behind, as an installation does.
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as messages:
         start = time.perf_counter()
         process = subprocess.Popen(
@@ -122,12 +124,15 @@ def in_turn(runs: int, *measurements: Callable[[], float]) -> list[float]:
 
 
 def make(chosen: Options, kind: str, number: int) -> str:
-    """Have TensorFlow make a checkpoint in the scratch folder unless it is there; return its prefix.
+    """Have TensorFlow make a checkpoint in the scratch folder, unless it is there.
 
     Args:
         chosen: the options.
         kind: "names", "objects" or "large"; see `make_checkpoints.py`.
         number: how many keys, or how many bytes.
+
+    Returns:
+        Its prefix.
     """
     prefix = chosen.scratch / f"{kind}-{number}" / "ckpt"
     if not prefix.with_name("ckpt.index").exists():

@@ -278,6 +278,22 @@ def test_a_sparse_index(prefix: str) -> None:
         BundleIndex(prefix)
 
 
+def test_an_index_larger_than_any_is_refused_before_it_is_read(prefix: str) -> None:
+    """All blocks are good and small, but what lies between them would be read by nobody."""
+    simple().write(prefix)
+    raw = Path(prefix + ".index").read_bytes()
+    for size, fits in ((1 << 30, True), ((1 << 30) + 1, False)):
+        with open(prefix + ".index", "wb") as file:
+            file.write(raw[:-48])
+            file.seek(size - 48)
+            file.write(raw[-48:])
+        if fits:
+            assert list(BundleIndex(prefix).entries) == ["a", "b", "p"]
+            continue
+        with refused(UnsupportedError, f"an index of {size} bytes is more than {1 << 30}"):
+            BundleIndex(prefix)
+
+
 def test_the_index_may_be_replaced_while_it_is_open(prefix: str) -> None:
     simple().write(prefix)
     index = BundleIndex(prefix)

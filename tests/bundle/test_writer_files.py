@@ -4,6 +4,7 @@ import errno
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -257,7 +258,7 @@ def test_a_failing_disk_leaves_what_was_there(
 def test_what_was_written_is_read_back(prefix: str, monkeypatch: pytest.MonkeyPatch) -> None:
     true_commit = staging.StagedFiles.commit
 
-    def spoil(self: staging.StagedFiles, **flags: bool) -> None:
+    def spoil(self: staging.StagedFiles, **flags: Any) -> None:
         true_commit(self, **flags)
         raw = read_bytes(prefix + ".index")
         Path(prefix + ".index").write_bytes(raw[:20] + b"\xff" + raw[21:])
@@ -271,7 +272,7 @@ def test_what_was_written_is_read_back(prefix: str, monkeypatch: pytest.MonkeyPa
 def test_a_shard_that_lost_bytes_is_noticed(prefix: str, monkeypatch: pytest.MonkeyPatch) -> None:
     true_commit = staging.StagedFiles.commit
 
-    def spoil(self: staging.StagedFiles, **flags: bool) -> None:
+    def spoil(self: staging.StagedFiles, **flags: Any) -> None:
         true_commit(self, **flags)
         os.truncate(shard_path(prefix), 0)
 

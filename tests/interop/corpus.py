@@ -1,14 +1,14 @@
-"""The fixtures that real TensorFlow wrote, and how their manifest digests a value."""
+"""The checkpoints that real TensorFlow wrote, by the names under which it opens them."""
 
 from __future__ import annotations
 
-import hashlib
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
+from tests.support import fixtures as support
+
+FIXTURES = Path(support.FIXTURES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +30,8 @@ class Fixture:
 
 def checkpoints(generation: str | None = None) -> list[Fixture]:
     """Return the checkpoints of a generation, or all; those inside exported models too."""
-    manifest = json.loads((FIXTURES / "MANIFEST.json").read_text(encoding="utf-8"))
     found = []
-    for entry in manifest["fixtures"]:
+    for entry in support.manifest():
         kind = entry.get("checkpoint_format", entry["format"])
         path = str(FIXTURES / entry.get("pattern", entry["name"]))
         if kind == "SavedModel":
@@ -48,16 +47,4 @@ def checkpoints(generation: str | None = None) -> list[Fixture]:
 
 def state_files() -> list[str]:
     """Return the state files among the fixtures, relative to the folder."""
-    manifest = json.loads((FIXTURES / "MANIFEST.json").read_text(encoding="utf-8"))
-    return [entry["name"] for entry in manifest["fixtures"] if entry["format"] == "state"]
-
-
-def digest(elements: bytes | list[bytes]) -> str:
-    """Return the sha256 of a value's bytes, or of its strings, each after its length."""
-    if isinstance(elements, bytes):
-        return hashlib.sha256(elements).hexdigest()
-    total = hashlib.sha256()
-    for element in elements:
-        total.update(len(element).to_bytes(8, "little"))
-        total.update(element)
-    return total.hexdigest()
+    return [entry["name"] for entry in support.manifest() if entry["format"] == "state"]

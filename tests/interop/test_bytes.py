@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ckpttool.bundle.reader import BundleReader
@@ -18,6 +18,7 @@ from ckpttool.tensor.dtypes import DType
 from ckpttool.tensor.slices import TensorSlice
 from tests.interop.partitions import grid, numpy_index, spec
 from tests.interop.values import PLAIN_DTYPES, Array, as_tensor, content, sample
+from tests.support.fixtures import folder_contents
 
 Shape = tuple[int, ...]
 
@@ -48,10 +49,6 @@ def add_piece(writer: BundleWriter, piece: Piece, shard_id: int = 0) -> None:
         writer.add_slice(piece.key, piece.shape, piece.part, piece.array, shard_id=shard_id)
 
 
-def files(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
-
-
 def assert_same_files(tf: Any, root: Path, pieces: list[Piece]) -> None:
     ours, theirs = root / "ours", root / "theirs"
     theirs.mkdir()
@@ -59,7 +56,7 @@ def assert_same_files(tf: Any, root: Path, pieces: list[Piece]) -> None:
     with BundleWriter(str(ours / "b")) as writer:
         for piece in pieces:
             add_piece(writer, piece)
-    assert files(ours) == files(theirs)
+    assert folder_contents(ours) == folder_contents(theirs)
     with BundleReader(str(theirs / "b")) as reader:
         for piece in pieces:
             value = reader.read(piece.key)
@@ -106,12 +103,7 @@ def bundles(draw: st.DrawFn) -> list[Piece]:
 
 
 @given(pieces=bundles())
-@settings(
-    max_examples=150,
-    deadline=None,
-    derandomize=True,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)
+@settings(max_examples=150)
 def test_any_bundle(tf: Any, pieces: list[Piece]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         assert_same_files(tf, Path(folder), pieces)
@@ -155,7 +147,7 @@ def test_layouts_other_than_rows(tf: Any, tmp_path: Path) -> None:
     with BundleWriter(str(tmp_path / "ours" / "b")) as writer:
         for piece, layout in zip(pieces, layouts, strict=True):
             writer.add(piece.key, layout)
-    assert files(tmp_path / "ours") == files(tmp_path / "theirs")
+    assert folder_contents(tmp_path / "ours") == folder_contents(tmp_path / "theirs")
 
 
 def merged(tf: Any, folder: Path, shards: list[list[Piece]]) -> dict[str, bytes]:
@@ -168,7 +160,7 @@ def merged(tf: Any, folder: Path, shards: list[list[Piece]]) -> dict[str, bytes]
     tf.raw_ops.MergeV2Checkpoints(
         checkpoint_prefixes=prefixes, destination_prefix=str(folder / "theirs" / "b")
     )
-    return files(folder / "theirs")
+    return folder_contents(folder / "theirs")
 
 
 @pytest.mark.parametrize("first", [0, 1])
@@ -193,4 +185,4 @@ def test_merged_shards(tf: Any, tmp_path: Path, first: int) -> None:
         for shard_id, pieces in enumerate(shards):
             for piece in pieces:
                 add_piece(writer, piece, shard_id)
-    assert files(tmp_path / "ours") == expected
+    assert folder_contents(tmp_path / "ours") == expected

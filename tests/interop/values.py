@@ -41,22 +41,24 @@ class Content:
     elements: bytes | list[bytes]
 
 
+def as_array(value: Any) -> Array:
+    """Return what TensorFlow or we gave back as an array.
+
+    Strings are objects, and quantised numbers plain ones.
+    """
+    array: Array = np.asarray(value, dtype=object if isinstance(value, bytes) else None)
+    return array.view(array.dtype[0]) if array.dtype.names else array
+
+
 def content(value: Any) -> Content:
     """Return the content of an array or scalar that TensorFlow or we gave back."""
-    if isinstance(value, bytes):
-        return Content("object", [], [value])
-    array = np.asarray(value)
+    array = as_array(value)
     shape = list(array.shape)
-    if array.dtype == object:
-        items = array.ravel().tolist()
-        return Content(
-            "object",
-            shape,
-            [item.serialized if isinstance(item, VariantElement) else item for item in items],
-        )
-    if array.dtype.names:
-        array = array.view(array.dtype[0])
-    return Content(array.dtype.name, shape, array.tobytes())
+    if array.dtype != object:
+        return Content(array.dtype.name, shape, array.tobytes())
+    items = array.ravel().tolist()
+    strings = [item.serialized if isinstance(item, VariantElement) else item for item in items]
+    return Content("object", shape, strings)
 
 
 def sample(dtype: DType, shape: tuple[int, ...], seed: int = 0) -> Array:

@@ -123,7 +123,7 @@ def test_numpy_says_the_same(shape: list[int], parts: list[int | slice | None]) 
     assert all(0 <= low <= high <= dim for (low, high), dim in zip(box, shape, strict=True))
     cut = array[tuple(slice(low, high) for low, high in box)]
     assert np.array_equal(cut[within_box(index, tuple(shape), box)], expected)
-    if expected.size:
+    if expected.size and shape:
         # No smaller box would do: each of its faces holds an element that is wanted.
         where = [np.unique(axis) for axis in np.unravel_index(expected.ravel(), shape)]
         assert [(int(axis[0]), int(axis[-1]) + 1) for axis in where] == list(box)

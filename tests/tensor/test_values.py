@@ -10,7 +10,16 @@ import pytest
 from ckpttool.coding.checksum import crc32c
 from ckpttool.errors import InvalidTensorError
 from ckpttool.tensor.dtypes import DTYPES, dtype_of_array, dtype_of_name
-from ckpttool.tensor.values import Array, decode_array, encode_array, object_array
+from ckpttool.tensor.region import fit_index, parse_index
+from ckpttool.tensor.values import (
+    Array,
+    array_part,
+    decode_array,
+    decode_part,
+    encode_array,
+    object_array,
+    to_array,
+)
 from ckpttool.tensor.variants import VariantElement
 from tests.support import encoder
 from tests.support.refusals import refused
@@ -110,6 +119,76 @@ def test_scalar(name: str) -> None:
     array = decode_array(dtype, (), view(bytes(dtype.size or 0)), big_endian=False)
     assert (array.shape, array.dtype) == ((), dtype.numpy_dtype)
     assert bytes(encode_array(dtype, array)[0]) == bytes(dtype.size or 0)
+
+
+INDICES = ["0", "-1", ":", "::-1", "1:", "0:0", ":,0", "...,-1", "1,1", "::-1,::2", "0:1,1:"]
+
+
+@pytest.mark.parametrize("big_endian", [False, True], ids=["little", "big"])
+@pytest.mark.parametrize("name", IDS)
+def test_part_of_an_array(name: str, big_endian: bool) -> None:
+    dtype = dtype_of_name(name)
+    raw = bytes(range(1, 6 * (dtype.size or 0) + 1))
+    whole = decode_array(dtype, (2, 3), view(raw), big_endian=big_endian)
+    for text in INDICES:
+        index = fit_index(parse_index(text), (2, 3))
+        part = decode_part(dtype, (2, 3), view(raw), index, big_endian=big_endian)
+        assert part.dtype == whole.dtype, text
+        assert part.shape == np.shape(whole[index]), text
+        assert part.tobytes() == whole[index].tobytes(), text
+        assert part.flags.writeable
+
+
+def test_part_of_a_scalar_and_of_nothing() -> None:
+    dtype = dtype_of_name("int16")
+    assert decode_part(dtype, (), view(b"\1\0"), (), big_endian=False).tolist() == 1
+    empty = decode_part(dtype, (0, 3), view(b""), (slice(None), 1), big_endian=False)
+    assert empty.shape == (0,)
+
+
+def test_part_of_a_large_array_touches_nothing_else() -> None:
+    raw = memoryview(bytearray(1 << 20))
+    part = decode_part(dtype_of_name("uint8"), (1 << 20,), raw, (slice(3, 5),), big_endian=False)
+    raw[3] = 9
+    assert part.tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("text", INDICES)
+def test_part_of_an_array_of_objects_is_an_array(text: str) -> None:
+    whole = object_array([b"%d" % at for at in range(6)], (2, 3))
+    index = fit_index(parse_index(text), (2, 3))
+    part = array_part(whole, index)
+    assert isinstance(part, np.ndarray)
+    assert part.dtype == object
+    assert part.shape == np.shape(whole[index])
+    assert np.array_equal(part, whole[index])
+    assert not np.shares_memory(part, whole)
+
+
+TO_ARRAY: list[tuple[str, Any, Any]] = [
+    ("number", 1.5, np.float64(1.5)),
+    ("list", [[1, 2]], np.array([[1, 2]])),
+    ("bytes", b"a\0", object_array([b"a\0"], ())),
+    ("text", "a\0", object_array(["a\0"], ())),
+    ("list of both", ["\xe9", b"\xff\0"], object_array(["\xe9", b"\xff\0"], (2,))),
+    ("rows", [["a"], ["b\0"]], object_array(["a", "b\0"], (2, 1))),
+]
+
+
+@pytest.mark.parametrize(
+    ("value", "array"), [row[1:] for row in TO_ARRAY], ids=[row[0] for row in TO_ARRAY]
+)
+def test_arrays_of_values(value: Any, array: Array) -> None:
+    made = to_array(value)
+    assert (made.dtype, made.shape) == (array.dtype, array.shape)
+    assert made.tolist() == array.tolist()
+
+
+def test_an_array_is_itself() -> None:
+    for array in (np.array(["a"]), np.zeros(3, ">f4"), object_array([b""], (1,))):
+        assert to_array(array) is array
+    with pytest.raises(ValueError, match="inhomogeneous"):
+        to_array([[1], [1, 2]])
 
 
 def test_elements_lie_row_by_row() -> None:

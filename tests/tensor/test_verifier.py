@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -29,7 +30,7 @@ cuts = st.lists(st.integers(0, 400), max_size=12)
 def pieces(data: bytes, at: Sequence[int]) -> Iterator[bytes]:
     """Cut data at these places; some pieces may be empty."""
     edges = [0, *sorted(min(each, len(data)) for each in at), len(data)]
-    for start, stop in zip(edges, edges[1:], strict=False):
+    for start, stop in pairwise(edges):
         yield data[start:stop]
 
 

@@ -1,0 +1,116 @@
+"""What is imported only when it is needed, because importing it takes time that people feel."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import sys
+
+import pytest
+
+from tests.support import fixtures
+from tests.support.limits import run_python
+
+HEAVY = ("numpy", "ml_dtypes", "google", "rich", "click", "cramjam", "tensorflow")
+
+SAY = """
+import json, sys
+import site
+before = set(sys.modules)
+{code}
+print(json.dumps(sorted({{name.split(".")[0] for name in set(sys.modules) - before}})))
+"""
+
+PLAIN = fixtures.bundle("v2/tf2.21/saver_v2/model.ckpt-2").prefix
+OBJECTS = fixtures.bundle("v2/tf2.21/keras3_adam/ckpt-1").prefix
+PARTITIONED = fixtures.bundle("v2/tf2.21/partitioned_sharded/model").prefix
+
+
+def imported(code: str, *arguments: str) -> set[str]:
+    """Return the top-level modules that code imports."""
+    done = run_python(SAY.format(code=code), *arguments)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    return set(json.loads(done.stdout.strip().split("\n")[-1]))
+
+
+def test_the_package_imports_nothing() -> None:
+    found = imported("import ckpttool; ckpttool.__version__")
+    assert found & set(HEAVY) == set()
+    assert found & {"crc32c", "json", "re", "dataclasses"} == set()
+
+
+@pytest.mark.parametrize("name", ["errors", "printable", "coding", "storage.source", "pb", "table"])
+def test_parts_that_need_nothing(name: str) -> None:
+    assert imported(f"import ckpttool.{name}") & set(HEAVY) == set()
+
+
+@pytest.mark.parametrize("prefix", [PLAIN, OBJECTS, PARTITIONED], ids=os.path.basename)
+def test_an_index_is_read_without_numpy_and_protobuf(prefix: str) -> None:
+    code = (
+        "from ckpttool.bundle.index import BundleIndex\n"
+        "index = BundleIndex(sys.argv[1])\n"
+        "rows = [(e.dtype.name, e.shape, index.slice_entries(k)) for k, e in index.entries.items()]"
+    )
+    assert imported(code, prefix) & set(HEAVY) == set()
+
+
+def test_a_reader_imports_numpy_only_for_a_value() -> None:
+    code = "from ckpttool.bundle.reader import BundleReader\nreader = BundleReader(sys.argv[1])\n"
+    assert imported(code + "reader.shard_files()", PLAIN) & set(HEAVY) == set()
+    found = imported(code + "reader.read(next(iter(reader.entries)))", PLAIN)
+    assert found & set(HEAVY) == {"numpy"}
+
+
+def test_a_writer_imports_no_protobuf() -> None:
+    found = imported("import ckpttool.bundle.writer")
+    assert found & set(HEAVY) == set()
+
+
+def test_opening_a_checkpoint_imports_neither_numpy_nor_protobuf() -> None:
+    code = "import ckpttool\nckpt = ckpttool.open_checkpoint(sys.argv[1])\nlist(ckpt.entries)"
+    assert imported(code, PLAIN) & set(HEAVY) == set()
+
+
+COMMAND = (
+    "sys.argv[0] = 'ckpt'\n"
+    "from ckpttool.cli.main import main\n"
+    "try:\n    main()\nexcept SystemExit as stop:\n    assert not stop.code, stop.code"
+)
+
+needs_command = pytest.mark.skipif(
+    importlib.util.find_spec("ckpttool.cli.main") is None, reason="there is no command yet"
+)
+
+
+@needs_command
+@pytest.mark.parametrize("prefix", [PLAIN, OBJECTS, PARTITIONED], ids=os.path.basename)
+@pytest.mark.parametrize("options", [(), ("--json",), ("--format", "csv"), ("-l",)], ids=str)
+def test_ls_in_a_pipe(prefix: str, options: tuple[str, ...]) -> None:
+    found = imported(COMMAND, "ls", *options, prefix)
+    assert found & {"numpy", "ml_dtypes", "rich", "cramjam", "tensorflow"} == set()
+    assert "click" in found
+
+
+@needs_command
+def test_ls_of_plain_names_parses_no_graph() -> None:
+    assert "google" not in imported(COMMAND, "ls", PLAIN)
+    assert "google" not in imported(COMMAND, "ls", PARTITIONED)
+
+
+@needs_command
+@pytest.mark.parametrize("options", [("--version",), ("--help",)], ids=str)
+def test_help_and_version(options: tuple[str, ...]) -> None:
+    assert imported(COMMAND, *options) & set(HEAVY) <= {"click"}
+
+
+def test_tensorflow_is_never_imported() -> None:
+    """Nobody needs it, and none of the tests above would notice it where it is not installed."""
+    assert "tensorflow" not in sys.modules
+    for folder, _, names in os.walk(os.path.join(fixtures.ROOT, "ckpttool")):
+        for name in names:
+            if name.endswith(".py"):
+                text = fixtures.read_bytes(os.path.join(folder, name))
+                assert b"import tensorflow" not in text, name
+                assert b"from tensorflow" not in text, name

@@ -6,8 +6,9 @@ globs       glob patterns -> regular expressions
 patterns    the pattern language of the command line
 select      choosing tensors by patterns and kinds
 nearest     names close to one that does not exist
-kinds       what each tensor is: weight, slot, step ...; the parts of it:
-            kinds_rules (what all have in common), kinds_objects, kinds_names
+kinds       what each tensor is: weight, slot, step ...
+kinds_objects, kinds_names   the same for the two styles of checkpoint
+kinds_rules   what both have in common
 open        opening a checkpoint
 tf_train    the functions of `tf.train` that read checkpoints
 save        writing a mapping of arrays as a checkpoint

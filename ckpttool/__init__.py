@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         load_variable,
     )
     from ckpttool.errors import CkptError
+    from ckpttool.query.integrity import verify
     from ckpttool.tensor.variants import VariantElement
 
 __version__ = "0.1.0"
@@ -43,6 +44,7 @@ __all__ = [
     "load_variable",
     "open_checkpoint",
     "save_checkpoint",
+    "verify",
 ]
 
 _HOMES = {
@@ -58,6 +60,7 @@ _HOMES = {
     "load_variable": "ckpttool.checkpoint.tf_train",
     "open_checkpoint": "ckpttool.checkpoint.open",
     "save_checkpoint": "ckpttool.checkpoint.save",
+    "verify": "ckpttool.query.integrity",
 }
 
 

@@ -4,5 +4,6 @@ main         the entry point and the table of commands
 options      what commands share: settings, arguments, options, their order
 failures     exit codes; the only place where errors are caught
 completion   shell completion
-ls, show     a module per command, named like it
+writing      what the commands that write checkpoints share
+ls, show, rename, prune, verify   a module per command, named like it
 """

@@ -5,7 +5,26 @@ listing      the tensors, from the index alone
 grouping     tensors summed up by scope, or numbered layers folded into one row
 folder       the checkpoints of a folder
 tree         the object graph, or the scopes, as a tree
+targets      names, patterns and indices -> tensors and parts of them
+parts        a tensor or part of one, block by block
 detail       the values of tensors
+texts        elements as text, exactly
+variants     what a variant holds
+graph        the object graph, node by node
 statistics   numbers that sum a tensor up, in bounded memory
+npy          a tensor as a NumPy file
 summary      what a checkpoint is, in short
+
+integrity               whether checkpoints are sound: all those that an address means
+integrity_findings      what can be wrong with one
+integrity_bundle        one checkpoint, by means of those below
+integrity_table         the index as a table, past what is damaged in it
+integrity_index         header and entries; slices against tensors
+integrity_slices        whether slices fill a tensor
+integrity_extents       where tensors lie in the data shards
+integrity_data          reading the data shards in parallel
+integrity_files         open data shards
+integrity_checksums     what follows from the checksums
+integrity_graph         the object graph against the index
+integrity_folder        leftovers, orphans and the state file
 """

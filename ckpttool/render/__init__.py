@@ -5,4 +5,15 @@ humanize    sizes, counts, shapes and times in words
 tabular     rows in every output format, as they come
 aligned     rows as a table for people, fitted to the terminal
 jsonout     strict JSON, streamed
+source      what every JSON document says of its checkpoint
+listing     the tensors of a checkpoint, and the views of them
+tree        a tree drawn with lines
+detail, detail_json   values
+layout      an array as NumPy would lay it out
+histogram   a histogram in a line of text
+statistics  statistics as rows
+summary     what a checkpoint is
+surgery     what becomes of a checkpoint
+progress    a bar on the terminal for what takes long
+integrity   the findings of a verification
 """

@@ -8,7 +8,7 @@ follow their variable and their optimizer.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import replace
 
 from ckpttool.checkpoint.nearest import nearest_names, quoted
@@ -125,7 +125,8 @@ def _rename_objects(plan: Plan, graph: ObjectGraph, rules: Sequence[Rule], *, st
                 matched.add(path)
                 moves[edge] = new
                 break
-    _refuse_dead(rules, used, [path for _, path in _edges(graph)])
+    there = {at for at, edge in enumerate(named) if edge is not None}
+    _refuse_dead(rules, used, [path for _, path in _edges(graph)], there)
     if strict:
         parts = [split_key(tensor.key) for tensor in plan.tensors]
         own = ["/".join(part.path) for part in parts if part is not None and part.slot is None]
@@ -192,18 +193,27 @@ def _edge_of(graph: ObjectGraph, rule: MoveRule) -> EdgeId | None:
     return parent, unescape(name)
 
 
-def _refuse_dead(rules: Sequence[Rule], used: set[int], names: Sequence[str]) -> None:
+def _refuse_dead(
+    rules: Sequence[Rule], used: Set[int], names: Sequence[str], there: Set[int] = frozenset()
+) -> None:
+    """Refuse rules that do nothing.
+
+    Args:
+        rules: all rules.
+        used: the numbers of those that did something.
+        names: what there was to match.
+        there: the numbers of those that name something, by another name than those in `names`.
+    """
     for at, rule in enumerate(rules):
         if at in used:
             continue
+        if at in there or any(rule.rename(name) is not None for name in names):
+            raise SelectionError(
+                f"the rule '{rule.text}' matches nothing that an earlier rule has not"
+            )
         near = nearest_names(rule.old, names) if isinstance(rule, MoveRule) else []
         hint = f"; nearest: {quoted(near)}" if near else ""
-        taken = "" if near or not _matches_any(rule, names) else " that an earlier rule has not"
-        raise SelectionError(f"the rule '{rule.text}' matches nothing{taken}{hint}")
-
-
-def _matches_any(rule: Rule, names: Sequence[str]) -> bool:
-    return any(rule.rename(name) is not None for name in names)
+        raise SelectionError(f"the rule '{rule.text}' matches nothing{hint}")
 
 
 def _checked(plan: Plan) -> Plan:

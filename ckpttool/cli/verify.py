@@ -1,0 +1,106 @@
+"""`ckpt verify`: whether checkpoints are sound."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+
+import click
+
+from ckpttool.cli import options
+from ckpttool.cli.failures import DONE, FAILED, NEGATIVE, complain
+from ckpttool.errors import CkptError
+from ckpttool.query.integrity import Report, Subject, find_subjects, verify_each
+from ckpttool.render import humanize
+from ckpttool.render import integrity as render
+from ckpttool.render.progress import ProgressBar
+
+EXAMPLES = (
+    ("ckpt verify ckpts/ckpt-10", "Check every byte of a checkpoint."),
+    ("ckpt verify ckpts", "All checkpoints of a folder, and what lies beside them."),
+    ("ckpt verify ckpts --fast", "Indexes and sizes of files alone; no data are read."),
+    ("ckpt verify ckpts --strict --json", "Take warnings for damage; tell programs."),
+    ("ckpt verify saved_model -j 4", "The variables of a SavedModel, with four threads."),
+)
+
+
+@options.command("verify", examples=EXAMPLES)
+@options.path_argument("paths", metavar="PATH...", nargs=-1)
+@click.option("--fast", is_flag=True, help="Read no data: check indexes and sizes of files.")
+@click.option("--strict", is_flag=True, help="Take warnings for damage.")
+@click.option(
+    "-j",
+    "--jobs",
+    metavar="N",
+    type=click.IntRange(1),
+    help="Read with N threads; by default as many as there are processors.",
+)
+@options.format_options()
+@options.pass_settings
+def command(
+    settings: options.Settings,
+    paths: tuple[str, ...],
+    fast: bool,
+    strict: bool,
+    jobs: int | None,
+    format: str,
+) -> int:
+    """Find damage: everything that is wrong with a checkpoint, not the first thing only.
+
+    Every byte of index and data is read and held against its checksum. PATH is the address of a
+    checkpoint, or a folder: all checkpoints in it are checked, and files that belong to none are
+    told of. Exits with 0 if all is sound, 1 if there is damage, 2 if something could not be
+    checked.
+    """
+    codes: list[int] = []
+    bar = ProgressBar("verifying", sys.stderr, settings.terminal(sys.stderr))
+
+    def reports() -> Iterator[Report]:
+        subjects = _subjects(settings, paths, codes)
+        start = time.perf_counter()
+        for report in verify_each(subjects, fast=fast, jobs=jobs, on_progress=bar):
+            bar.clear()
+            codes.append(_code(report, strict=strict))
+            if report.kind == "checkpoint" and not fast:
+                settings.note(_pace(report, time.perf_counter() - start))
+            yield report
+            start = time.perf_counter()
+
+    with bar:
+        render.write_reports(
+            reports(), format, sys.stdout, settings.terminal(), fast=fast, strict=strict
+        )
+    # Damage that was found is the answer, even if something else could not be looked at.
+    return NEGATIVE if NEGATIVE in codes else max(codes, default=DONE)
+
+
+def _subjects(
+    settings: options.Settings, paths: tuple[str, ...], codes: list[int]
+) -> Iterator[Subject]:
+    """Yield what is to be verified; of several paths one that is wrong does not stop the rest."""
+    for path in paths:
+        try:
+            subjects = find_subjects(path)
+        except CkptError as error:
+            if len(paths) == 1:
+                raise
+            complain(str(error))
+            codes.append(FAILED)
+            continue
+        for subject in subjects:
+            if subject.location is not None:
+                settings.report(subject.location)
+            yield subject
+
+
+def _code(report: Report, *, strict: bool) -> int:
+    verdict = report.verdict(strict=strict)
+    return {"damaged": NEGATIVE, "unchecked": FAILED}.get(verdict, DONE)
+
+
+def _pace(report: Report, seconds: float) -> str:
+    text = f"{report.prefix}: {humanize.size(report.bytes_read)} in {humanize.duration(seconds)}"
+    if seconds > 0:
+        text += f", {humanize.size(round(report.bytes_read / seconds))} a second"
+    return text

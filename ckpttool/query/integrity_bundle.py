@@ -1,0 +1,161 @@
+"""One checkpoint, looked over from its index to the last byte of its data shards."""
+
+from __future__ import annotations
+
+import os
+import stat
+from contextlib import suppress
+from dataclasses import dataclass
+
+from ckpttool.bundle.naming import find_shards, index_path, split_shard_path
+from ckpttool.meta.object_keys import GRAPH_KEY
+from ckpttool.query.integrity_checksums import judge, mixed_saves
+from ckpttool.query.integrity_data import Progress, read_shards
+from ckpttool.query.integrity_extents import Layout, lay_out
+from ckpttool.query.integrity_findings import Finding, finding
+from ckpttool.query.integrity_index import IndexSurvey, survey_index
+from ckpttool.query.source import Source
+from ckpttool.storage.source import RandomAccessFile
+
+_Identity = tuple[int, int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class BundleResult:
+    """What was found in a bundle.
+
+    Attributes:
+        source: what it is; None where the index does not tell.
+        tensors: how many it has, as far as the index can be read.
+        bytes_read: bytes of the data shards whose checksums were computed.
+        findings: what is wrong, in the order of the files.
+    """
+
+    source: Source | None
+    tensors: int
+    bytes_read: int
+    findings: tuple[Finding, ...]
+
+
+def verify_bundle(
+    prefix: str,
+    *,
+    typed: str,
+    fast: bool = False,
+    jobs: int | None = None,
+    on_progress: Progress | None = None,
+) -> BundleResult:
+    """Look a bundle over.
+
+    Args:
+        prefix: path of the bundle without `.index`.
+        typed: how it was addressed.
+        fast: do not open the data shards.
+        jobs: how many threads may read; as many as there are processors by default.
+        on_progress: called now and then with the bytes that were read and how many it will be.
+
+    Raises:
+        FileAccessError: the index cannot be read.
+        UnsupportedError: the index is too large.
+    """
+    path = index_path(prefix)
+    before = {path: _identity(path)}
+    counts = {split[2] for split in map(split_shard_path, find_shards(prefix)) if split}
+    with RandomAccessFile(path) as file:
+        survey = survey_index(file, counts)
+        index_bytes = file.size
+    layout = lay_out(prefix, survey)
+    before |= {shard.path: _identity(shard.path) for shard in layout.shards}
+    findings = [*survey.findings, *layout.findings]
+    findings += _links_outside(list(before))
+    done = 0
+    if not fast and survey.header is not None:
+        big_endian = survey.header.big_endian
+        done = read_shards(layout.shards, big_endian=big_endian, jobs=jobs, on_progress=on_progress)
+        findings += _judge(prefix, layout)
+        if GRAPH_KEY in survey.tensors:
+            # Only an object-based checkpoint needs what reads object graphs.
+            from ckpttool.query.integrity_graph import check_graph
+
+            findings += check_graph(survey, layout.shards, big_endian=big_endian)
+    changed = [each for each, identity in before.items() if identity != _identity(each)]
+    if changed:
+        findings = [finding("changed-while-reading", _changed(changed[0]), changed[0])]
+    elif findings and _is_being_written(prefix, survey):
+        message = "the index is not complete, and a save is under way or was given up"
+        findings = [finding("being-written", message, path)]
+    return BundleResult(
+        _source(prefix, typed, survey, layout, index_bytes),
+        len(survey.tensors),
+        done,
+        tuple(findings),
+    )
+
+
+def _judge(prefix: str, layout: Layout) -> list[Finding]:
+    findings: list[Finding] = []
+    short = {each.path for each in layout.findings if each.code == "shard-short"}
+    for shard in layout.shards:
+        findings += judge(shard)
+        mixed = mixed_saves(prefix, shard) if shard.path not in short else None
+        if mixed is not None:
+            findings.append(mixed)
+    return findings
+
+
+def _source(
+    prefix: str, typed: str, survey: IndexSurvey, layout: Layout, index_bytes: int
+) -> Source | None:
+    header = survey.header
+    if header is None:
+        return None
+    return Source(
+        path=typed,
+        prefix=prefix,
+        generation="V2",
+        style="object" if GRAPH_KEY in survey.tensors else "name",
+        shards=header.num_shards,
+        byte_order="big" if header.big_endian else "little",
+        index_bytes=index_bytes,
+        data_bytes=sum(shard.size for shard in layout.shards),
+        missing_shards=tuple(layout.missing),
+    )
+
+
+def _identity(path: str) -> _Identity | None:
+    """Return what changes when a file is replaced or written to; None if it is gone."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def _changed(path: str) -> str:
+    if _identity(path) is None:
+        return "the file was removed while the checkpoint was read"
+    return "the file changed while the checkpoint was read; try again"
+
+
+def _links_outside(paths: list[str]) -> list[Finding]:
+    found = []
+    for path in paths:
+        if not os.path.islink(path):
+            continue
+        target = os.path.realpath(path)
+        if os.path.dirname(target) != os.path.realpath(os.path.dirname(path) or os.curdir):
+            message = f"the file is a link that leads out of its folder, to '{target}'"
+            found.append(finding("link-outside", message, path))
+    return found
+
+
+def _is_being_written(prefix: str, survey: IndexSurvey) -> bool:
+    """Tell whether an index that makes no sense is one that TensorFlow is about to write.
+
+    It writes the index last and in place, beside a folder with the shards that are to come.
+    """
+    if survey.tensors or survey.complete:
+        return False
+    with suppress(OSError):
+        return stat.S_ISDIR(os.stat(f"{prefix}_temp").st_mode)
+    return False

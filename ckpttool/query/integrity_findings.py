@@ -1,0 +1,138 @@
+"""What can be wrong with a checkpoint: one finding for each thing that is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from ckpttool.errors import CkptError, FileAccessError, UnsupportedError
+from ckpttool.printable import printable
+
+Severity = Literal["damage", "unchecked", "warning"]
+SEVERITIES: tuple[Severity, ...] = ("damage", "unchecked", "warning")
+_MAX_MESSAGE = 1000
+
+# Programs go by these names: none is ever renamed or given to something else.
+CODES: Mapping[str, Severity] = {
+    "bad-table": "damage",
+    "bad-header": "damage",
+    "bad-entry": "damage",
+    "bad-slice": "damage",
+    "slice-missing": "damage",
+    "slice-gap": "damage",
+    "slice-overlap": "damage",
+    "slice-orphan": "damage",
+    "shard-missing": "damage",
+    "shard-short": "damage",
+    "extent-overlap": "damage",
+    "bad-crc": "damage",
+    "bad-strings": "damage",
+    "mixed-saves": "damage",
+    "graph-unreadable": "damage",
+    "graph-key-missing": "damage",
+    "state-unreadable": "damage",
+    "state-stale": "damage",
+    "unreadable": "unchecked",
+    "unsupported": "unchecked",
+    "unknown-dtype": "unchecked",
+    "not-read": "unchecked",
+    "no-checkpoint": "unchecked",
+    "being-written": "unchecked",
+    "changed-while-reading": "unchecked",
+    "table-slack": "warning",
+    "extent-alias": "warning",
+    "extent-outside": "warning",
+    "gap-nonzero": "warning",
+    "trailing-bytes": "warning",
+    "shard-unused": "warning",
+    "foreign-shard": "warning",
+    "link-outside": "warning",
+    "graph-key-unclaimed": "warning",
+    "graph-key-disputed": "warning",
+    "orphan": "warning",
+    "leftover": "warning",
+    "state-gone": "warning",
+    "state-absolute": "warning",
+    "state-outside": "warning",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that is wrong, or odd.
+
+    Attributes:
+        code: one of `CODES`.
+        message: what it is, in one printable line.
+        path: the file or folder concerned.
+        offset: first byte concerned; None where it is the file as a whole.
+        size: how many bytes from there.
+        key: the tensor concerned.
+    """
+
+    code: str
+    message: str
+    path: str
+    offset: int | None = None
+    size: int | None = None
+    key: str | None = None
+
+    @property
+    def severity(self) -> Severity:
+        """`"damage"`, `"unchecked"` for what could not be looked at, or `"warning"`."""
+        return CODES[self.code]
+
+
+def finding(
+    code: str,
+    message: str,
+    path: str,
+    *,
+    offset: int | None = None,
+    size: int | None = None,
+    key: str | None = None,
+) -> Finding:
+    """Return a finding whose message is fit to print, whatever names it repeats."""
+    text = " ".join(printable(line) for line in message.splitlines())
+    if len(text) > _MAX_MESSAGE:
+        text = f"{text[: _MAX_MESSAGE // 2]} … {text[-_MAX_MESSAGE // 2 :]}"
+    return Finding(code, text, path, offset, size, key)
+
+
+def finding_of(
+    error: CkptError,
+    code: str,
+    path: str,
+    *,
+    offset: int | None = None,
+    size: int | None = None,
+    key: str | None = None,
+) -> Finding:
+    """Return the finding that an error amounts to.
+
+    Args:
+        error: what went wrong.
+        code: the code, unless the error says that nothing could be looked at.
+        path: the file, where the error names none.
+        offset: place of what was looked at, where the error names none.
+        size: how many bytes were looked at.
+        key: the tensor, where the error names none.
+    """
+    if isinstance(error, UnsupportedError):
+        code = "unsupported"
+    elif isinstance(error, FileAccessError):
+        code = "unreadable"
+    return finding(
+        code,
+        error.message,
+        error.path or path,
+        offset=error.offset if offset is None else offset,
+        size=size,
+        key=error.key or key,
+    )
+
+
+def text_of(raw: bytes) -> str:
+    """Return a key as text; bytes that are not UTF-8 become surrogate escapes."""
+    return raw.decode("utf-8", "surrogateescape")

@@ -1,0 +1,203 @@
+"""What lies in a folder beside its checkpoints: leftovers, orphans, a state file out of date."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+
+from ckpttool.bundle.naming import INDEX_SUFFIX, index_path, split_shard_path
+from ckpttool.checkpoint.folder import META_SUFFIX, STATE_NAME, find_checkpoint, is_regular
+from ckpttool.errors import CkptError
+from ckpttool.meta.state import CheckpointState, read_state
+from ckpttool.query.integrity_findings import Finding, finding, finding_of
+from ckpttool.storage.source import file_error
+from ckpttool.storage.staging import TEMPORARY_SUFFIX
+
+_OURS = re.compile(rf"\.(?P<name>.+)\.[0-9a-f]{{16}}{re.escape(TEMPORARY_SUFFIX)}\Z", re.DOTALL)
+_THEIRS = re.compile(r"(?P<name>.+)\.(?:tempstate[0-9]+|tmp[0-9a-f]{32})\Z", re.DOTALL)
+_THEIR_FOLDER = re.compile(r"(?P<name>.+)_temp(?:_[0-9a-f]{32})?\Z", re.DOTALL)
+_PART = re.compile(r"part-[0-9]{5,}-of-[0-9]{5,}|.*\.tempstate[0-9]+\Z")
+# A save that is under way writes all the time.
+_FRESH = 60.0
+_AGES = ((86400 * 2, 86400, "days"), (3600 * 2, 3600, "hours"), (60 * 2, 60, "minutes"))
+
+
+def check_folder(folder: str, checkpoints: Mapping[str, int | None]) -> list[Finding]:
+    """Return what is odd in a folder beside the checkpoints themselves.
+
+    Args:
+        folder: the folder.
+        checkpoints: those in it, of both formats: how many data shards each has by its name, or
+            None where that is not known.
+
+    Raises:
+        FileAccessError: the folder cannot be read.
+    """
+    names = _names(folder)
+    findings = [*_leftovers(folder, names), *_strays(folder, names, checkpoints)]
+    if STATE_NAME in names and is_regular(os.path.join(folder, STATE_NAME)):
+        findings += check_state(folder)
+    return findings
+
+
+def check_siblings(prefix: str, num_shards: int | None) -> list[Finding]:
+    """Return what is odd among the files that have the prefix of a checkpoint in their names.
+
+    Args:
+        prefix: of the checkpoint.
+        num_shards: how many data shards it has; None where that is not known.
+    """
+    folder, base = os.path.split(prefix)
+    names = [name for name in _names_or_none(folder) if base in name]
+    strays = [name for name in names if (split := split_shard_path(name)) and split[0] == base]
+    return [*_leftovers(folder, names, base), *_strays(folder, strays, {base: num_shards})]
+
+
+def check_state(folder: str) -> list[Finding]:
+    """Return what is wrong with the state file of a folder."""
+    path = os.path.join(folder, STATE_NAME)
+    try:
+        state = read_state(path)
+    except CkptError as error:
+        return [finding_of(error, "state-unreadable", path)]
+    if not state.model_checkpoint_path:
+        message = "the state file names no checkpoint"
+        return [finding("state-unreadable", message, path)]
+    return list(_check_paths(folder, path, state))
+
+
+def _check_paths(folder: str, path: str, state: CheckpointState) -> Iterator[Finding]:
+    latest = state.model_checkpoint_path
+    for named in dict.fromkeys((latest, *state.all_model_checkpoint_paths)):
+        target = os.path.join(folder, named)
+        if not _exists(folder, target):
+            code, message = "state-gone", f"the state file lists '{named}', which does not exist"
+            if named == latest:
+                code = "state-stale"
+                message = f"the latest checkpoint is said to be '{named}', which does not exist"
+            beside = os.path.join(folder, os.path.basename(named))
+            if os.path.isabs(named) and _exists(folder, beside):
+                message += f"; '{os.path.basename(named)}' in this folder does"
+            yield finding(code, message, path)
+        elif _is_outside(folder, target):
+            message = f"it names '{named}', which lies outside of the folder"
+            yield finding("state-outside", message, path)
+        elif os.path.isabs(named):
+            message = f"it names '{named}', which is absolute: no longer true if the folder moves"
+            yield finding("state-absolute", message, path)
+
+
+def _exists(folder: str, target: str) -> bool:
+    """Tell whether there is a checkpoint; nothing outside of the folder is opened."""
+    try:
+        if not _is_outside(folder, target):
+            return find_checkpoint(target) is not None
+        # The shards of format V1 are named by a pattern, which may be about files elsewhere.
+        return "?" in target or is_regular(index_path(target)) or is_regular(target)
+    except CkptError:
+        return False
+
+
+def _is_outside(folder: str, target: str) -> bool:
+    home = os.path.realpath(folder or os.curdir)
+    return os.path.commonpath([home, os.path.realpath(os.path.dirname(target))]) != home
+
+
+def _leftovers(folder: str, names: Iterable[str], base: str | None = None) -> Iterator[Finding]:
+    """Tell of what was begun and neither finished nor removed.
+
+    Args:
+        folder: the folder.
+        names: those in it.
+        base: only what was to become a file of this checkpoint.
+    """
+    for name in sorted(names):
+        ours, theirs, of_folder = _OURS.match(name), _THEIRS.match(name), _THEIR_FOLDER.match(name)
+        match = ours or theirs or of_folder
+        if match is None or (base is not None and not _is_member(match["name"], base)):
+            continue
+        path = os.path.join(folder, name)
+        if ours or theirs:
+            size, modified = _size(path), _modified(path)
+        elif os.path.isdir(path):
+            inside = [os.path.join(path, each) for each in _names_or_none(path)]
+            if any(not _PART.match(os.path.basename(each)) for each in inside):
+                continue
+            size = sum(_size(each) or 0 for each in inside)
+            modified = max(map(_modified, [path, *inside]))
+        else:
+            continue
+        writer = "ckpt" if ours else "TensorFlow"
+        yield finding("leftover", _leftover(writer, modified), path, size=size)
+
+
+def _leftover(writer: str, modified: float) -> str:
+    age = time.time() - modified
+    if age < _FRESH:
+        return f"{writer} wrote this less than a minute ago: a save may be under way"
+    for least, unit, noun in _AGES:
+        if age >= least:
+            return (
+                f"left behind {int(age // unit)} {noun} ago by a save of {writer} that ended early"
+            )
+    return f"left behind a minute ago by a save of {writer} that ended early"
+
+
+def _is_member(name: str, base: str) -> bool:
+    """Tell whether a name is that of a checkpoint or of a file of it."""
+    if name.endswith((INDEX_SUFFIX, META_SUFFIX)):
+        name = os.path.splitext(name)[0]
+    split = split_shard_path(name)
+    return (split[0] if split else name) == base
+
+
+def _strays(
+    folder: str, names: Iterable[str], checkpoints: Mapping[str, int | None]
+) -> Iterator[Finding]:
+    """Tell of data shards and graphs that belong to no checkpoint."""
+    for name in sorted(names):
+        split = split_shard_path(name)
+        path = os.path.join(folder, name)
+        if split is not None:
+            base, number, of = split
+            count = checkpoints.get(base)
+            if base not in checkpoints:
+                message = f"a data shard without an index: there is no '{base}{INDEX_SUFFIX}'"
+                yield finding("orphan", message, path, size=_size(path))
+            elif number >= of:
+                message = f"a set of {of} data shards has none of number {number}"
+                yield finding("foreign-shard", message, path, size=_size(path))
+            elif count is not None and of != count:
+                message = f"it is of a set of {of} data shards, but the checkpoint has {count}"
+                yield finding("foreign-shard", message, path, size=_size(path))
+        elif name.endswith(META_SUFFIX) and name[: -len(META_SUFFIX)] not in checkpoints:
+            message = f"a MetaGraph without a checkpoint '{name[: -len(META_SUFFIX)]}'"
+            yield finding("orphan", message, path, size=_size(path))
+
+
+def _names(folder: str) -> list[str]:
+    try:
+        return os.listdir(folder or os.curdir)
+    except OSError as error:
+        raise file_error(error, folder or os.curdir) from error
+
+
+def _names_or_none(folder: str) -> list[str]:
+    with suppress(OSError):
+        return os.listdir(folder or os.curdir)
+    return []
+
+
+def _size(path: str) -> int | None:
+    with suppress(OSError):
+        return os.stat(path).st_size
+    return None
+
+
+def _modified(path: str) -> float:
+    with suppress(OSError):
+        return os.stat(path).st_mtime
+    return time.time()

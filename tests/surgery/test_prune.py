@@ -1,0 +1,340 @@
+"""Pruning plans: what is selected, and what is left."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ckpttool.bundle.reader import BundleReader
+from ckpttool.checkpoint.kinds import KINDS
+from ckpttool.checkpoint.open import open_checkpoint
+from ckpttool.errors import CkptError, SelectionError, SurgeryError
+from ckpttool.meta.object_graph import Node, ObjectGraph
+from ckpttool.meta.object_keys import GRAPH_KEY
+from ckpttool.surgery.apply import WriteOptions, write_plan
+from ckpttool.surgery.plan import Plan
+from ckpttool.surgery.prune import (
+    OPTIMIZER_KINDS,
+    SLOT_KINDS,
+    WEIGHT_KINDS,
+    prune,
+    select_drops,
+)
+from ckpttool.surgery.rename import rename
+from ckpttool.surgery.rules import MoveRule, SubstituteRule
+from tests.support.fixtures import BundleFixture, bundle, bundles
+from tests.surgery.graphs import holding
+
+ANY_BUNDLE = pytest.mark.parametrize("fixture", bundles(), ids=lambda fixture: fixture.name)
+OBJECTS = [fixture for fixture in bundles() if GRAPH_KEY in fixture.tensors]
+VALUE = "/.ATTRIBUTES/VARIABLE_VALUE"
+GUIDE = "v2/tf2.21/guide_legacy_adam/tf_ckpts/ckpt-5"
+SAVER = "v2/tf1.15/estimator/run/model.ckpt-10"
+SLOTS = {
+    f"net/l1/{variable}/.OPTIMIZER_SLOT/optimizer/{slot}"
+    for variable in ("kernel", "bias")
+    for slot in "mv"
+}
+HYPERS = {f"optimizer/{name}" for name in ("iter", "beta_1", "beta_2", "decay", "learning_rate")}
+NET = {"net/l1/kernel", "net/l1/bias"}
+REST = {"step", "save_counter", "iterator/.ITERATOR_STATE"}
+
+
+def plan_of(name: str) -> Plan:
+    return Plan.of(open_checkpoint(bundle(name).prefix))
+
+
+def short(plan: Plan, keys: Any) -> set[str]:
+    return {plan.short_name(key) for key in keys}
+
+
+@pytest.mark.parametrize(
+    ("what", "dropped"),
+    [
+        ({}, set()),
+        ({"drop_kinds": SLOT_KINDS}, SLOTS),
+        ({"drop_kinds": OPTIMIZER_KINDS}, SLOTS | HYPERS),
+        ({"only_kinds": WEIGHT_KINDS}, SLOTS | HYPERS | REST - {"save_counter"}),
+        ({"drop": ("step",)}, {"step"}),
+        ({"drop": ("=step", "optimizer/")}, {"step"} | HYPERS),
+        ({"drop": ("optimizer/**",)}, HYPERS),
+        ({"drop": ("net",)}, NET | SLOTS),
+        ({"drop": ("net/l1/kernel",)}, {"net/l1/kernel"} | {s for s in SLOTS if "kernel" in s}),
+        ({"drop": ("re:SLOT/optimizer/m$",)}, {s for s in SLOTS if s.endswith("m")}),
+        ({"drop": ("re:beta",), "keep": ("**/beta_2",)}, {"optimizer/beta_1"}),
+        ({"drop": ("save_counter",)}, {"save_counter"}),
+        ({"keep": ("net/l1/*",)}, SLOTS | HYPERS | REST),
+        ({"keep": ("net",)}, HYPERS | REST),
+        ({"keep": ("net", "optimizer", "step")}, REST - {"step"}),
+        (
+            {"drop_kinds": OPTIMIZER_KINDS, "keep": ("optimizer/iter",)},
+            SLOTS | HYPERS - {"optimizer/iter"},
+        ),
+        (
+            {"only_kinds": WEIGHT_KINDS, "keep": ("step",)},
+            SLOTS | HYPERS | {"iterator/.ITERATOR_STATE"},
+        ),
+        ({"drop": ("step",), "drop_kinds": SLOT_KINDS}, SLOTS | {"step"}),
+        ({"drop": ("step",), "keep": ("step",)}, set()),
+    ],
+)
+def test_what_is_dropped(what: dict[str, Any], dropped: set[str]) -> None:
+    plan = plan_of(GUIDE)
+    found = select_drops(plan, **what)
+    assert short(plan, found) == dropped
+    left = prune(plan, found) if dropped else plan
+    assert short(plan, (one.key for one in left.tensors)) == (SLOTS | HYPERS | NET | REST) - dropped
+    assert {change.key for change in left.changes} == found
+    assert {change.action for change in left.changes} <= {"drop"}
+
+
+@pytest.mark.parametrize(
+    ("what", "left"),
+    [
+        ({"drop_kinds": SLOT_KINDS}, {"global_step", "linear/bias", "linear/kernel"}),
+        ({"only_kinds": WEIGHT_KINDS}, {"linear/bias", "linear/kernel"}),
+        ({"keep": ("linear/kernel",)}, {"linear/kernel"}),
+        ({"drop": ("linear",)}, {"global_step"}),
+    ],
+)
+def test_names(what: dict[str, Any], left: set[str]) -> None:
+    plan = plan_of(SAVER)
+    pruned = prune(plan, select_drops(plan, **what))
+    assert {tensor.key for tensor in pruned.tensors} == left
+    assert pruned.graph is None
+
+
+@pytest.mark.parametrize("name", [GUIDE, SAVER])
+@pytest.mark.parametrize("what", [{"drop": ("nowhere",)}, {"keep": ("nowhere/*",)}])
+def test_patterns_that_select_nothing(name: str, what: dict[str, Any]) -> None:
+    with pytest.raises(SelectionError, match="nowhere"):
+        select_drops(plan_of(name), **what)
+
+
+@pytest.mark.parametrize("name", [GUIDE, SAVER, "v2/tf2.21/no_values/ckpt"])
+def test_nothing_left(name: str) -> None:
+    plan = plan_of(name)
+    with pytest.raises(SurgeryError, match="nothing would be left"):
+        prune(plan, {tensor.source_key for tensor in plan.tensors})
+
+
+def test_the_graph_itself_is_not_selected() -> None:
+    plan = plan_of(GUIDE)
+    assert GRAPH_KEY not in select_drops(plan, drop=("**",))
+    with pytest.raises(SelectionError):
+        select_drops(plan, drop=(f"={GRAPH_KEY}",))
+
+
+@pytest.mark.parametrize("half", ["table-keys", "table-values"])
+def test_half_a_table(half: str) -> None:
+    plan = plan_of("v2/tf2.21/tables/ckpt-1")
+    key = f"mutable/.ATTRIBUTES/{half}"
+    with pytest.raises(SurgeryError, match="together or not at all") as caught:
+        prune(plan, {key})
+    assert caught.value.key == key
+    whole = prune(plan, select_drops(plan, drop=("mutable",)))
+    assert whole.graph is not None
+    assert whole.graph.node_at("mutable") is None
+    assert whole.graph.node_at("dense") is not None
+
+
+def test_what_a_saver_of_the_program_wrote() -> None:
+    plan = plan_of("v2/tf2.21/registered_saver/ckpt-1")
+    pruned = prune(plan, {"custom/registered"})
+    assert pruned.notes == ("tensors that a saver of the program's own wrote were dropped",)
+    assert prune(plan, {"v" + VALUE}).notes == ()
+
+
+@ANY_BUNDLE
+def test_nothing_dropped_changes_nothing(fixture: BundleFixture) -> None:
+    with open_checkpoint(fixture.prefix) as ckpt:
+        plan = Plan.of(ckpt)
+        if plan.tensors:
+            assert prune(plan, frozenset()) is plan
+            assert prune(plan, {"no such key"}) is plan
+        assert select_drops(plan) == frozenset()
+
+
+@ANY_BUNDLE
+def test_kinds(fixture: BundleFixture) -> None:
+    with open_checkpoint(fixture.prefix) as ckpt:
+        plan = Plan.of(ckpt)
+        for kind in KINDS:
+            dropped = select_drops(plan, drop_kinds={kind})
+            wanted = {key for key, its in plan.kinds.items() if its == kind and key != GRAPH_KEY}
+            assert dropped >= wanted
+            assert all(plan.kinds[key] in ("slot", "ema") for key in dropped - wanted)
+            if wanted and len(dropped) < len(plan.tensors):
+                check_pruned(plan, prune(plan, dropped), dropped)
+
+
+def check_pruned(plan: Plan, pruned: Plan, dropped: frozenset[str]) -> None:
+    """Check that what is left is as it was, and that the graph speaks of nothing else."""
+    left = [one for one in plan.tensors if one.source_key not in dropped]
+    assert list(pruned.tensors) == left
+    if plan.graph is None or pruned.graph is None:
+        assert plan.graph is pruned.graph
+        return
+    graph = pruned.graph
+    keys = {tensor.key for tensor in left}
+    claims = graph.claims(keys)
+    gone = {
+        node for _, (node, _) in plan.graph.claims({t.key for t in plan.tensors}).owners.items()
+    }
+    gone -= {node for node, _ in claims.owners.values()}
+    before = plan.graph.claims({tensor.key for tensor in plan.tensors})
+    assert {owner[0] for owner in claims.missing} <= {owner[0] for owner in before.missing}
+    assert set(claims.unclaimed) <= set(before.unclaimed)
+    assert not any(link.slot_id in gone for link in graph.slots)
+    holders = holding(graph)
+    for node in graph.nodes:
+        assert node.has_values in (None, node.id in holders)
+    for node, old in zip(graph.nodes, plan.graph.nodes, strict=True):
+        lost = {edge.node_id for edge in old.children} - {edge.node_id for edge in node.children}
+        assert not lost & holders
+        assert [edge for edge in old.children if edge.node_id not in lost] == list(node.children)
+    for node_id, _ in claims.owners.values():
+        assert graph.paths[node_id] is not None or plan.graph.paths[node_id] is None
+        assert graph.paths[node_id] == plan.graph.paths[node_id]
+
+
+@pytest.mark.parametrize("compact", [False, True])
+@ANY_BUNDLE
+def test_bytes_of_what_is_left(fixture: BundleFixture, tmp_path: Path, compact: bool) -> None:
+    with open_checkpoint(fixture.prefix) as ckpt:
+        plan = Plan.of(ckpt)
+        dropped = frozenset(tensor.key for tensor in plan.tensors[::2])
+        try:
+            pruned = prune(plan, dropped)
+        except SurgeryError as error:
+            assert re.search("nothing would be left|together or not at all", str(error))
+            return
+        target = str(tmp_path / "pruned")
+        write_plan(pruned, target, WriteOptions(compact=compact))
+        with BundleReader(target) as written:
+            assert set(written.entries) - {GRAPH_KEY} == {one.key for one in pruned.tensors}
+            for one in pruned.tensors:
+                entry = written.entries[one.key]
+                assert entry.crc32c == one.entry.crc32c
+                assert (entry.dtype, entry.shape) == (one.entry.dtype, one.entry.shape)
+                if one.slices:
+                    theirs = written.index.slice_entries(one.key)
+                    assert [part for part, _ in theirs] == [part for part, _ in one.slices]
+                    assert [e.crc32c for _, e in theirs] == [e.crc32c for _, e in one.slices]
+
+
+@settings(max_examples=150)
+@given(st.sampled_from(OBJECTS), st.data())
+def test_any_drops(fixture: BundleFixture, data: st.DataObject) -> None:
+    with open_checkpoint(fixture.prefix) as ckpt:
+        plan = Plan.of(ckpt)
+        keys = [tensor.key for tensor in plan.tensors]
+        chosen = data.draw(st.sets(st.sampled_from(keys))) if keys else set()
+        patterns = tuple("=" + key for key in chosen)
+        dropped = select_drops(plan, drop=patterns)
+        assert dropped >= chosen
+        try:
+            pruned = prune(plan, dropped)
+        except CkptError:
+            return
+        if dropped:
+            check_pruned_loosely(plan, pruned, dropped)
+            halves = frozenset(list(dropped)[: len(dropped) // 2])
+            assert_same(prune_twice(plan, halves, dropped - halves), pruned)
+
+
+def prune_twice(plan: Plan, first: frozenset[str], second: frozenset[str]) -> Plan | None:
+    try:
+        return prune(prune(plan, first), second)
+    except SurgeryError:
+        return None  # a table goes whole
+
+
+def assert_same(one: Plan | None, other: Plan) -> None:
+    if one is None:
+        return
+    assert one.tensors == other.tensors
+    assert one.graph is not None
+    assert other.graph is not None
+    assert one.graph.to_bytes() == other.graph.to_bytes()
+
+
+def check_pruned_loosely(plan: Plan, pruned: Plan, dropped: frozenset[str]) -> None:
+    assert [one.source_key for one in pruned.tensors] == [
+        one.key for one in plan.tensors if one.key not in dropped
+    ]
+    graph = pruned.graph
+    assert graph is not None
+    holders = holding(graph)
+    assert all(node.has_values in (None, node.id in holders) for node in graph.nodes)
+    assert not set(graph.claims({one.key for one in pruned.tensors}).unclaimed) - set(
+        plan.graph.claims({one.key for one in plan.tensors}).unclaimed if plan.graph else ()
+    )
+
+
+CHANGES: list[Callable[[Plan], Plan]] = [
+    lambda plan: rename(plan, [SubstituteRule(re.compile(r"^([^/]+)"), r"\1_new")]),
+    lambda plan: rename(plan, [SubstituteRule(re.compile("([aeiou])"), r"\1\1")]),
+]
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@ANY_BUNDLE
+def test_pruning_and_renaming_commute(
+    fixture: BundleFixture, change: Callable[[Plan], Plan]
+) -> None:
+    with open_checkpoint(fixture.prefix) as ckpt:
+        plan = Plan.of(ckpt)
+        patterns = tuple("=" + tensor.key for tensor in plan.tensors[1::3])
+        dropped = select_drops(plan, drop=patterns)
+        try:
+            pruned = prune(plan, dropped)
+        except SurgeryError as error:
+            assert re.search("nothing would be left|together or not at all", str(error))
+            return
+        if dropped or plan.tensors:
+            check_commuting(plan, pruned, dropped, change)
+
+
+def check_commuting(
+    plan: Plan, pruned: Plan, dropped: frozenset[str], change: Callable[[Plan], Plan]
+) -> None:
+    try:
+        renamed = change(plan)
+    except SelectionError as error:
+        assert "matches nothing" in str(error)
+        return
+    one, other = change(pruned), prune(renamed, dropped)
+    assert one.tensors == other.tensors
+    assert one.changes == other.changes
+    if one.graph is not None and other.graph is not None:
+        assert reachable(one.graph) == reachable(other.graph)
+
+
+def reachable(graph: ObjectGraph) -> list[Node]:
+    return [node for node in graph.nodes if graph.paths[node.id] is not None]
+
+
+def test_a_moved_plan_is_pruned_by_the_keys_of_its_source() -> None:
+    plan = plan_of(GUIDE)
+    renamed = rename(plan, [MoveRule("net", "step"), MoveRule("step", "net")])
+    pruned = prune(renamed, select_drops(renamed, drop=("step",)))
+    assert "step/l1/kernel" in short(plan, (one.key for one in pruned.tensors))
+    assert {change.key for change in pruned.changes if change.action == "drop"} == {"step" + VALUE}
+
+
+def test_kept_slots_of_a_dropped_variable() -> None:
+    plan = plan_of(GUIDE)
+    slot = "net/l1/kernel/.OPTIMIZER_SLOT/optimizer/m"
+    found = select_drops(plan, drop=("net/l1/kernel",), keep=(slot,))
+    assert short(plan, found) == {"net/l1/kernel", slot[:-1] + "v"}
+    pruned = prune(plan, found)
+    assert replace(pruned, graph=None).tensors == pruned.tensors
+    assert slot in short(plan, (one.key for one in pruned.tensors))

@@ -123,6 +123,10 @@ class ChecksumError(CorruptError):
         self.computed = computed
 
 
+class ChangedError(CkptError):
+    """Files changed while they were read: somebody is writing the checkpoint."""
+
+
 class UnsupportedError(CkptError):
     """Well-formed, but beyond what is understood here: a dtype, a compression, a version."""
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import ItemsView, Iterator, Mapping, ValuesView
 from typing import cast
 
 from ckpttool.bundle.entry import BundleEntry, BundleHeader, EntryDecoder, decode_header
 from ckpttool.bundle.naming import index_path
-from ckpttool.errors import CkptError, CorruptError, UnsupportedError
-from ckpttool.storage.source import RandomAccessFile
+from ckpttool.errors import ChangedError, CkptError, CorruptError, UnsupportedError
+from ckpttool.storage.source import RandomAccessFile, identity_of
 from ckpttool.table.reader import TableReader
 from ckpttool.tensor.dtypes import DType
 from ckpttool.tensor.shape import Shape
@@ -110,15 +111,20 @@ class BundleIndex:
 
     def __init__(self, prefix: str) -> None:
         self.path = index_path(prefix)
+        self._prefix = prefix
         with RandomAccessFile(self.path) as file:
+            self.size = file.size
+            self.modified = file.modified
+            self.identity = file.identity
             if file.size > MAX_INDEX_SIZE:
                 raise UnsupportedError(
                     f"an index of {file.size} bytes is more than {MAX_INDEX_SIZE}", path=self.path
                 )
-            records = dict(TableReader(file).items())
-            self.size = file.size
-            self.modified = file.modified
-            self.identity = file.identity
+            try:
+                records = dict(TableReader(file).items())
+            except CorruptError as error:
+                self.refuse_changing(error)
+                raise
         if b"" not in records:
             raise CorruptError(
                 "the index has no header: its first key is not empty", path=self.path
@@ -135,6 +141,29 @@ class BundleIndex:
         }
         self.entries = EntryMap(named, self._decoder, self.path)
         self._slices = self._take_slices(named)
+
+    def refuse_changing(self, error: CkptError) -> None:
+        """Say that the checkpoint is being written, if so, rather than that it is damaged.
+
+        TensorFlow writes the index over the old one, after the data shards, and keeps a folder
+        beside it until it has done.
+
+        Args:
+            error: what was found wrong.
+
+        Raises:
+            ChangedError: the index is not the one any more that was opened, or it is being written.
+        """
+        try:
+            same = identity_of(os.stat(self.path)) == self.identity
+        except OSError:
+            same = False
+        if same and not os.path.isdir(self._prefix + "_temp"):
+            return
+        problem = "it is being written, or damaged" if same else "it changed while it was read"
+        raise ChangedError(
+            f"{problem}: {error.message}", path=error.path, offset=error.offset, key=error.key
+        ) from error
 
     def slice_entries(self, key: str) -> list[tuple[TensorSlice, BundleEntry]]:
         """Return the slices of a partitioned tensor and their entries; none for another tensor.

@@ -113,12 +113,17 @@ class BundleReader:
         Raises:
             MissingKeyError: there is no such key.
             CorruptError: the stored bytes are damaged or do not fit the entry.
+            ChangedError: somebody is writing the checkpoint.
             UnsupportedError: the dtype is not known.
         """
         entry = self._entry(key)
-        if entry.slices:
-            return self._join(key, entry, tuple((0, dim) for dim in entry.shape))
-        return self._read_whole(key, entry)
+        try:
+            if entry.slices:
+                return self._join(key, entry, tuple((0, dim) for dim in entry.shape))
+            return self._read_whole(key, entry)
+        except (CorruptError, MissingFileError) as error:
+            self.index.refuse_changing(error)
+            raise
 
     def read_region(self, key: str, index: Index) -> Array:
         """Return part of a tensor, reading only the bytes it needs.

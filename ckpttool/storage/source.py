@@ -96,6 +96,10 @@ class RandomAccessFile:
             with contextlib.suppress(OSError):
                 os.close(fd)
 
+    def fileno(self) -> int:
+        """Return the file descriptor."""
+        return self._fd
+
     def check_range(self, offset: int, length: int) -> None:
         """Raise `TruncatedError` unless `length` bytes at `offset` lie within the file."""
         if offset < 0 or length < 0 or offset + length > self.size:

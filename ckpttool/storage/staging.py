@@ -22,7 +22,7 @@ from types import TracebackType
 
 from ckpttool.errors import DestinationError, FileAccessError
 from ckpttool.storage.folders import NOT_SUPPORTED, sync_folder
-from ckpttool.storage.source import file_error
+from ckpttool.storage.source import RandomAccessFile, file_error
 
 TEMPORARY_SUFFIX = ".ckpt-tmp"
 
@@ -184,16 +184,21 @@ class StagedFiles:
             The file, or None where the file system cannot do this.
         """
         staged = self.create(path, mode=0o600)
-        try:
-            with open(source, "rb") as file:
+        with RandomAccessFile(source) as file:
+            try:
                 fcntl.ioctl(staged.fileno(), _FICLONE, file.fileno())
-                staged.size = os.fstat(file.fileno()).st_size
-        except OSError:
-            staged.close()
-            remove_quietly(staged.temporary)
-            self._files.remove(staged)
-            return None
+            except OSError:
+                staged.close()
+                remove_quietly(staged.temporary)
+                self._files.remove(staged)
+                return None
+            staged.size = file.size
         return staged
+
+    @property
+    def last(self) -> StagedFile:
+        """The file created last, whose name makes the set visible."""
+        return self._files[-1]
 
     def temporary_name(self, path: str) -> str:
         """Return the name that something to be called `path` has until then."""

@@ -22,7 +22,13 @@ from ckpttool.bundle.naming import (
     split_shard_path,
 )
 from ckpttool.checkpoint.folder import META_SUFFIX
-from ckpttool.errors import CkptError, CorruptError, DestinationError, SurgeryError
+from ckpttool.errors import (
+    CkptError,
+    CorruptError,
+    DestinationError,
+    MissingFileError,
+    SurgeryError,
+)
 from ckpttool.storage.folders import locked_folder, new_folder, sync_folder
 from ckpttool.storage.source import RandomAccessFile
 from ckpttool.storage.staging import StagedFiles, remove_quietly
@@ -98,9 +104,9 @@ def write_plan(
         with StagedFiles() as staged:
             watch = Watch(plan)
             stage = Stage(plan, staged, prefix, options.data, on_progress)
-            layout = stage.all_shards(compact=options.compact, taken=_counts(old))
-            watch.check()
-            stage.index(layout)
+            with watch.guarding():
+                layout = stage.all_shards(compact=options.compact, taken=_counts(old))
+                stage.index(layout)
             with _Undo(prefix, staged, layout):
                 replacing = options.force and os.path.lexists(index_path(prefix))
                 staged.commit(replace_last=replacing, before_last=watch.check)
@@ -128,24 +134,19 @@ def replace_source(
     """
     options = options or WriteOptions()
     prefix = plan.source.prefix
-    if plan.source.location.saved_model is not None:
-        raise SurgeryError(
-            "the variables of a SavedModel are tied to its graph by their names; write a plain "
-            "checkpoint with -o",
-            path=plan.source.location.saved_model,
-        )
+    _refuse_saved_model(plan)
     state = planned_state(prefix) if options.update_state else None
     with locked_folder(os.path.dirname(prefix) or os.curdir):
         old = find_shards(prefix)
         with StagedFiles() as staged:
             watch = Watch(plan)
             stage = Stage(plan, staged, prefix, "auto", on_progress)
-            if options.compact or plan.graph_changed:
-                layout = stage.all_shards(compact=options.compact, taken=_counts(old))
-            else:
-                layout, old = stage.no_shards(), []
-            watch.check()
-            stage.index(layout)
+            with watch.guarding():
+                if options.compact or plan.graph_changed:
+                    layout = stage.all_shards(compact=options.compact, taken=_counts(old))
+                else:
+                    layout, old = stage.no_shards(), []
+                stage.index(layout)
             with _Undo(prefix, staged, layout) as undo:
                 staged.commit(replace_last=True, before_last=watch.check)
                 # Somebody may have saved this very checkpoint anew in the last moment.
@@ -156,15 +157,31 @@ def replace_source(
 
 
 def plan_receipt(plan: Plan, prefix: str, options: WriteOptions | None = None) -> Receipt:
-    """Return what `write_plan` would do, as far as it can be told without writing.
+    """Return what writing would do, as far as it can be told without it.
+
+    Args:
+        plan: the plan.
+        prefix: the destination; that of the source stands for `replace_source`.
+        options: how it would be written.
 
     Raises:
-        DestinationError: as `write_plan` would.
+        SurgeryError, DestinationError: as writing would.
     """
     options = options or WriteOptions()
-    if prefix != plan.source.prefix:
+    if prefix == plan.source.prefix:
+        _refuse_saved_model(plan)
+    else:
         _check_destination(plan, prefix, options)
     return Receipt(prefix, len(plan.tensors), (), 0, 0, None, None, plan.notes)
+
+
+def _refuse_saved_model(plan: Plan) -> None:
+    if plan.source.location.saved_model is not None:
+        raise SurgeryError(
+            "the variables of a SavedModel are tied to its graph by their names; write a plain "
+            "checkpoint with -o",
+            path=plan.source.location.saved_model,
+        )
 
 
 class _Undo:
@@ -176,10 +193,12 @@ class _Undo:
     def __init__(self, prefix: str, staged: StagedFiles, layout: Layout) -> None:
         self._path = index_path(prefix)
         self.old_index = staged.temporary_name(self._path + ".old")
+        self._staged_index = staged.last.temporary
         self._new = {shard.path for shard in layout.shards if shard.how != "kept"}
 
     def __enter__(self) -> _Undo:
         self._before = {path: _inode(path) for path in (self._path, *self._new)}
+        self._ours = _inode(self._staged_index)
         try:
             with contextlib.suppress(OSError):  # no index there, or no links: then it has no name
                 os.link(self._path, self.old_index)
@@ -189,7 +208,8 @@ class _Undo:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
-        if kind is not None and _inode(self._path) != self._before[self._path]:
+        # What somebody else put there, or took away, meanwhile is none of our business.
+        if kind is not None and self._ours is not None and _inode(self._path) == self._ours:
             with contextlib.suppress(OSError):
                 if _inode(self.old_index) is not None:
                     os.rename(self.old_index, self._path)
@@ -214,8 +234,16 @@ def _inode(path: str) -> tuple[int, int] | None:
 
 
 def _check_destination(plan: Plan, prefix: str, options: WriteOptions) -> None:
+    folder = os.path.dirname(prefix)
+    if not prefix:
+        raise DestinationError("an empty path names no checkpoint")
     if not os.path.basename(prefix) or os.path.isdir(prefix):
         raise DestinationError("a folder; a name for the checkpoint must follow", path=prefix)
+    if os.path.lexists(folder) and not os.path.isdir(folder):
+        raise DestinationError("not a folder", path=folder)
+    above = os.path.dirname(folder)
+    if above and not os.path.isdir(above):
+        raise MissingFileError("there is no such folder", path=above)
     present = [path for path in (index_path(prefix), *find_shards(prefix)) if os.path.lexists(path)]
     own = [index_path(plan.source.prefix), *find_shards(plan.source.prefix)]
     for path in present:

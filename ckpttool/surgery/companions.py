@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ckpttool.checkpoint.folder import META_SUFFIX, STATE_NAME, is_regular
-from ckpttool.errors import CkptError, DestinationError, MissingFileError, SurgeryError
+from ckpttool.errors import ChangedError, CkptError, DestinationError, MissingFileError
 from ckpttool.meta.state import CheckpointState, format_state, read_state
 from ckpttool.storage.source import RandomAccessFile
 from ckpttool.storage.staging import StagedFiles
@@ -97,19 +97,25 @@ class PlannedState:
         Raises:
             CkptError: it cannot be read any more, or not be written.
         """
-        for _ in range(_TRIES):
+        for attempt in range(_TRIES):
             before = _read_bytes(self.path)
+
+            def refuse_changed(before: bytes | None = before) -> None:
+                if _read_bytes(self.path) != before:
+                    raise ChangedError("others keep changing the state file", path=self.path)
+
             text = format_state(self._state())
             with StagedFiles() as staged:
                 file = staged.create(self.path)
                 file.write(text.encode())
                 if before is not None:
                     file.take_permissions(self.path)
-                file.sync()
-                if _read_bytes(self.path) == before:
-                    staged.commit(replace_last=True)
+                try:
+                    staged.commit(replace_last=True, before_last=refuse_changed)
                     return
-        raise SurgeryError("others kept changing the state file", path=self.path)
+                except ChangedError:
+                    if attempt + 1 == _TRIES:
+                        raise
 
     def _state(self) -> CheckpointState:
         folder, name = os.path.split(self.prefix)

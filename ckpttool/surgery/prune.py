@@ -38,8 +38,8 @@ def select_drops(
 ) -> frozenset[str]:
     """Return the source keys of the tensors to drop.
 
-    What `keep` selects stays in any case; with nothing else given, all else goes. The slot
-    variables of a variable that goes go with it.
+    What `keep` selects stays in any case; with nothing else given, all else goes but the save
+    counter of an object-based checkpoint. The slot variables of a variable that goes go with it.
 
     Args:
         plan: the plan.
@@ -57,14 +57,14 @@ def select_drops(
         for key, kind in plan.kinds.items()
         if key != GRAPH_KEY
     ]
+    counter = {_SAVE_COUNTER} if plan.graph is not None else set()
     going = _selected(rows, drop)
     going |= {row.key for row in rows if row.kind in drop_kinds}
     if only_kinds:
-        counter = {_SAVE_COUNTER} if plan.graph is not None else set()
         going |= {row.key for row in rows if row.kind not in only_kinds} - counter
     staying = _selected(rows, keep)
     if keep and not (drop or drop_kinds or only_kinds):
-        going = {row.key for row in rows}
+        going = {row.key for row in rows} - counter
     going -= staying
     return frozenset(going | (_orphaned_slots(plan, going) - staying))
 

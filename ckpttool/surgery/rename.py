@@ -79,7 +79,8 @@ def promote_averages(plan: Plan) -> Plan:
         for tensor in plan.tensors
         if plan.kinds[tensor.source_key] == "weight" and tensor.key not in averaged
     )
-    note = f"{len(averaged)} averages took the place of their weights"
+    weights = "weight" if len(averaged) == 1 else "weights"
+    note = f"averages took the place of {len(averaged)} {weights}"
     if alone:
         note += f"; without an average: {_listed(alone)}"
     return _checked(replace(plan, tensors=tensors).with_notes(note))

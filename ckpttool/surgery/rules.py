@@ -13,9 +13,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
-from ckpttool.errors import SelectionError
+from ckpttool.errors import FileAccessError, SelectionError
 from ckpttool.printable import printable, unprintable
-from ckpttool.storage.source import RandomAccessFile
+from ckpttool.storage.source import file_error
 
 _MAX_MAP_SIZE = 64 << 20
 
@@ -173,14 +173,22 @@ def read_map(path: str) -> list[MoveRule]:
     Columns are divided by a tab or, where a line has none, by spaces. Empty lines and lines that
     begin with `#` say nothing.
 
+    Args:
+        path: the file, which may be a pipe; "-" is the standard input.
+
     Raises:
         MissingFileError, FileAccessError: the file cannot be read.
         SelectionError: it is neither; the message names the line.
     """
-    with RandomAccessFile(path) as file:
-        if file.size > _MAX_MAP_SIZE:
-            raise SelectionError(f"a map of {file.size} bytes is too large", path=path)
-        data = file.read_at(0, file.size)
+    try:
+        with open(0 if path == "-" else path, "rb", closefd=path != "-") as file:
+            data = file.read(_MAX_MAP_SIZE + 1)
+    except OSError as error:
+        raise file_error(error, path) from error
+    except ValueError as error:  # a NUL in the path
+        raise FileAccessError(str(error), path=path) from error
+    if len(data) > _MAX_MAP_SIZE:
+        raise SelectionError("the map is too large", path=path)
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -101,6 +101,8 @@ class Stage:
         moves: _Moves = {}
         files: list[tuple[StagedFile, Carried]] = []
         for old in sorted(self._extents):
+            if compact and files:
+                files[-1][0].sync()  # only the last one may get the object graph
             path = shard_path(self._prefix, len(files), count)
             files.append(
                 self._rewrite(old, path, len(files), moves) if compact else self._carry(old, path)
@@ -208,7 +210,7 @@ class Stage:
         return file, "rewritten"
 
     def _write_graph(self, serialized: bytes, file: StagedFile, shard_id: int) -> BundleEntry:
-        data, crc = encode_strings([serialized])
+        data, crc = encode_strings([serialized], big_endian=self._header.big_endian)
         entry = BundleEntry(STRING, (), shard_id, file.size, len(data), mask(crc))
         file.write(data)
         return entry

@@ -21,7 +21,7 @@ def list_tables() -> list[tuple[str, str]]:
     """Return the name of every table and what it is for."""
     return [
         (path.stem, path.read_text(encoding="utf-8").partition("\n")[0].lstrip("# "))
-        for path in sorted(_FOLDER.glob(f"*{_ENDING}"))
+        for path in sorted(_FOLDER.glob(f"*{_ENDING}"), key=lambda path: path.stem)
     ]
 
 

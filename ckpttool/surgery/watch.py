@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Iterator
 
 from ckpttool.bundle.naming import shard_path
 from ckpttool.errors import CkptError, SurgeryError, TruncatedError
@@ -39,6 +40,15 @@ class Watch:
                 extents.setdefault(part.shard_id, []).append(Extent(tensor.source_key, part))
         for shard_id, found in extents.items():
             self._look_at(shard_path(self._prefix, shard_id, index.header.num_shards), found)
+
+    @contextlib.contextmanager
+    def guarding(self) -> Iterator[None]:
+        """Tell of a source that changes while it is read, not of what then looks damaged."""
+        try:
+            yield
+        except CkptError:
+            self.check()
+            raise
 
     def check(self, *, index: str | None = None) -> None:
         """Raise `SurgeryError` if a file has been replaced or written to.

@@ -62,11 +62,17 @@ def decode_strings(
     return elements, crc
 
 
-def encode_strings(elements: Sequence[bytes]) -> tuple[bytes, int]:
-    """Encode elements; return the tensor's bytes and its crc32c, unmasked."""
+def encode_strings(elements: Sequence[bytes], *, big_endian: bool = False) -> tuple[bytes, int]:
+    """Encode elements; return the tensor's bytes and its crc32c, unmasked.
+
+    Args:
+        elements: the strings.
+        big_endian: byte order of the bundle that they become part of.
+    """
+    order = ">" if big_endian else "<"
     lengths = [len(element) for element in elements]
-    crc = _crc_of_lengths(lengths, "<")
-    rest = struct.pack("<I", mask(crc)) + b"".join(elements)
+    crc = _crc_of_lengths(lengths, order)
+    rest = struct.pack(f"{order}I", mask(crc)) + b"".join(elements)
     return b"".join(map(encode_varint, lengths)) + rest, crc32c(rest, crc)
 
 

@@ -70,9 +70,9 @@ def short(plan: Plan, keys: Any) -> set[str]:
         ({"drop": ("re:SLOT/optimizer/m$",)}, {s for s in SLOTS if s.endswith("m")}),
         ({"drop": ("re:beta",), "keep": ("**/beta_2",)}, {"optimizer/beta_1"}),
         ({"drop": ("save_counter",)}, {"save_counter"}),
-        ({"keep": ("net/l1/*",)}, SLOTS | HYPERS | REST),
-        ({"keep": ("net",)}, HYPERS | REST),
-        ({"keep": ("net", "optimizer", "step")}, REST - {"step"}),
+        ({"keep": ("net/l1/*",)}, SLOTS | HYPERS | REST - {"save_counter"}),
+        ({"keep": ("net",)}, HYPERS | REST - {"save_counter"}),
+        ({"keep": ("net", "optimizer", "step")}, REST - {"step", "save_counter"}),
         (
             {"drop_kinds": OPTIMIZER_KINDS, "keep": ("optimizer/iter",)},
             SLOTS | HYPERS - {"optimizer/iter"},

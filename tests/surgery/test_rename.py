@@ -365,7 +365,7 @@ def test_averages_and_weights_are_exchanged(tmp_path: Path, alone: bool) -> None
     assert found == expected
     (note, *_) = plan.notes
     count = 2 if alone else 3
-    assert note.startswith(f"{count} averages took the place of their weights")
+    assert note.startswith(f"averages took the place of {count} weights")
     assert ("without an average: 'b'" in note) == alone
     if not alone:
         assert again.changes == ()

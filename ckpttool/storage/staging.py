@@ -117,6 +117,7 @@ class StagedFiles:
 
     def __init__(self) -> None:
         self._files: list[StagedFile] = []
+        self._spare: list[str] = []
         self._tag = secrets.token_hex(8)
 
     def __enter__(self) -> StagedFiles:
@@ -251,6 +252,13 @@ class StagedFiles:
             staged.close()
             remove_quietly(staged.temporary)
         self._files.clear()
+        for name in self._spare:
+            remove_quietly(name)
+
+    def spare_name(self, path: str) -> str:
+        """Return a temporary name for something else, which is removed in the end."""
+        self._spare.append(self.temporary_name(path))
+        return self._spare[-1]
 
     def _sync_folders(self) -> None:
         for folder in {os.path.dirname(staged.path) or os.curdir for staged in self._files}:

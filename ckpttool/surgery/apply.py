@@ -192,7 +192,7 @@ class _Undo:
 
     def __init__(self, prefix: str, staged: StagedFiles, layout: Layout) -> None:
         self._path = index_path(prefix)
-        self.old_index = staged.temporary_name(self._path + ".old")
+        self.old_index = staged.spare_name(self._path + ".old")
         self._staged_index = staged.last.temporary
         self._new = {shard.path for shard in layout.shards if shard.how != "kept"}
 

@@ -196,7 +196,6 @@ STATES = {
     "one_line": 'all_model_checkpoint_paths: "a"; model_checkpoint_path: "model.ckpt-2",',
     "comment": '# latest\nmodel_checkpoint_path: "model.ckpt-2" # here\n',
     "list": 'model_checkpoint_path: "model.ckpt-2" all_model_checkpoint_paths: ["a", "/b", "c"]',
-    "twice": 'model_checkpoint_path: "a" model_checkpoint_path: "model.ckpt-2"',
     "times": 'model_checkpoint_path: "model.ckpt-2"\nall_model_checkpoint_timestamps: 1.5e9\n'
     "all_model_checkpoint_timestamps: -inf\nlast_preserved_timestamp: 12f\n",
     "empty": "",
@@ -227,6 +226,15 @@ def test_a_path_is_no_pattern_to_us(tf: Any, run_folder: Path, text: str) -> Non
     functions = (tf.train.latest_checkpoint, ckpttool.latest_checkpoint)
     for function, name in zip(functions, PATTERNS[text], strict=True):
         assert function(str(run_folder)) == (name and f"{run_folder}/{name}")
+
+
+def test_a_path_that_comes_twice_is_no_path_to_us(tf: Any, run_folder: Path) -> None:
+    text = 'model_checkpoint_path: "a" model_checkpoint_path: "model.ckpt-2"'
+    (run_folder / "checkpoint").write_text(text, encoding="utf-8")
+    # TensorFlow takes the last one; which is meant cannot be told.
+    assert tf.train.latest_checkpoint(str(run_folder)) == f"{run_folder}/model.ckpt-2"
+    with pytest.warns(UserWarning, match="ignored"):
+        assert ckpttool.latest_checkpoint(str(run_folder)) is None
 
 
 @pytest.mark.parametrize("name", STATES)

@@ -8,6 +8,7 @@ It gets the checkpoints that the examples speak of, copied from fixtures/.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -70,3 +71,13 @@ if __name__ == "__main__":
     target = Path(sys.argv[1])
     target.mkdir(parents=True, exist_ok=True)
     make(target)
+
+
+def is_quiet(lines: str, stderr: str) -> bool:
+    """Tell whether nothing was complained of; commands that write say what they have written."""
+    if not re.match(r"ckpt (?:rename|prune) ", lines):
+        return stderr == ""
+    told = stderr.splitlines()
+    return (
+        bool(told) and all(line.startswith("ckpt: ") for line in told) and "warning" not in stderr
+    )

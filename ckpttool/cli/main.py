@@ -42,6 +42,9 @@ class CommandEntry:
 COMMANDS: Mapping[str, CommandEntry] = {
     "ls": CommandEntry("ckpttool.cli.ls", "List tensors: key, dtype, shape, kind and bytes."),
     "show": CommandEntry("ckpttool.cli.show", "Print values and statistics, or a summary."),
+    "rename": CommandEntry("ckpttool.cli.rename", "Give tensors and objects other names."),
+    "prune": CommandEntry("ckpttool.cli.prune", "Drop tensors, such as optimizer state."),
+    "verify": CommandEntry("ckpttool.cli.verify", "Find damage, all of it."),
 }
 
 

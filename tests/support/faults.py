@@ -48,37 +48,40 @@ _FD_CALLS = (
 )
 # What each call may say on a machine in trouble.
 PLAUSIBLE: dict[str, tuple[int, ...]] = {
-    "create": (errno.ENOSPC, errno.EIO, errno.EACCES, errno.EROFS, errno.EMFILE, errno.EINTR),
-    "open": (errno.EIO, errno.EACCES, errno.EMFILE, errno.EINTR, errno.ENOENT),
-    "open_folder": (errno.EIO, errno.EACCES, errno.EMFILE),
+    "create": (errno.ENOSPC, errno.EACCES, errno.EROFS, errno.EMFILE),
+    "open": (errno.EACCES, errno.EMFILE),
+    "open_folder": (errno.EIO, errno.EMFILE),
     "write": (errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EFBIG, errno.EINTR),
-    "fsync": (errno.EIO, errno.ENOSPC, errno.EDQUOT),
+    "fsync": (errno.EIO, errno.ENOSPC),
     "fsync_folder": (errno.EIO, errno.ENOSPC),
-    "close": (errno.EIO, errno.ENOSPC, errno.EINTR),
+    "close": (errno.EIO,),
     "link": (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOSPC, errno.EROFS, errno.EACCES),
     "rename": (errno.EXDEV, errno.EACCES, errno.EROFS, errno.ENOSPC, errno.EIO, errno.EBUSY),
-    "unlink": (errno.EACCES, errno.EROFS, errno.EIO, errno.EBUSY),
-    "mkdir": (errno.ENOSPC, errno.EACCES, errno.EROFS, errno.EIO),
+    "unlink": (errno.EROFS, errno.EIO),
+    "mkdir": (errno.ENOSPC, errno.EACCES, errno.EROFS),
     "rmdir": (errno.ENOTEMPTY, errno.EIO),
-    "stat": (errno.EIO, errno.EACCES),
-    "lstat": (errno.EIO, errno.EACCES),
-    "fstat": (errno.EIO, errno.ESTALE),
+    "stat": (errno.EIO,),
+    "lstat": (errno.EACCES,),
+    "fstat": (errno.EIO,),
     "statvfs": (errno.EIO, errno.ENOSYS),
-    "listdir": (errno.EIO, errno.EACCES),
-    "scandir": (errno.EIO, errno.EACCES),
-    "fchmod": (errno.EPERM, errno.EIO, errno.EROFS),
-    "fchown": (errno.EPERM, errno.EIO),
-    "chmod": (errno.EPERM, errno.EIO, errno.EROFS),
-    "chown": (errno.EPERM, errno.EIO),
+    "listdir": (errno.EIO,),
+    "scandir": (errno.EIO,),
+    "fchmod": (errno.EPERM, errno.EROFS),
+    "fchown": (errno.EPERM,),
+    "chmod": (errno.EPERM, errno.EROFS),
+    "chown": (errno.EPERM,),
     "ioctl": (errno.EOPNOTSUPP, errno.EXDEV, errno.EIO, errno.ENOSPC),
-    "flock": (errno.ENOLCK, errno.EIO),
-    "pread": (errno.EIO, errno.ESTALE, errno.EINTR),
-    "preadv": (errno.EIO, errno.ESTALE, errno.EINTR),
-    "mmap": (errno.ENODEV, errno.ENOMEM),
+    "flock": (errno.ENOLCK,),
+    "pread": (errno.EIO,),
+    "preadv": (errno.EIO,),
+    "mmap": (errno.ENODEV,),
 }
 # Calls after which a file system is not as it was.
 CHANGES = frozenset(
-    "create write pwrite link rename replace unlink remove mkdir rmdir chmod fchmod ioctl".split()
+    (
+        *("create", "write", "pwrite", "ioctl", "link", "rename", "replace", "unlink", "remove"),
+        *("mkdir", "rmdir", "chmod", "fchmod"),
+    )
 )
 # Calls that take away what was made.
 REMOVALS = frozenset(("unlink", "remove", "rmdir"))
@@ -94,7 +97,7 @@ class Call:
             `flock`.
         path: what it is about, relative to the folder.
         target: the second path of `link` and `rename`.
-        data: what was written.
+        data: what was written, or cloned.
     """
 
     number: int
@@ -130,6 +133,7 @@ class System:
 
     Attributes:
         calls: those made so far.
+        failed: the numbers of those that failed.
         modes: the widest permissions that a file had while it was written to, by path.
     """
 
@@ -145,6 +149,7 @@ class System:
     ) -> None:
         self.root = os.path.realpath(root)
         self.calls: list[Call] = []
+        self.failed: set[int] = set()
         self.modes: dict[str, int] = {}
         self._before = before
         self._after = after
@@ -190,14 +195,19 @@ class System:
             self.calls.append(found)
             fault = self._ask(found)
             if fault is not None and fault.number:
+                self.failed.add(found.number)
                 if found.name == "close":
                     self._do(found, true, arguments, more)
                 raise OSError(fault.number, os.strerror(fault.number), found.path)
             if fault is not None and fault.short >= 0:
                 arguments = _shortened(found.name, arguments, fault.short)
-            result = self._do(found, true, arguments, more)
-            self._tell(found)
-            return result
+            try:
+                return self._do(found, true, arguments, more)
+            except BaseException:
+                self.failed.add(found.number)
+                raise
+            finally:
+                self._tell(found)
 
         return call
 
@@ -223,7 +233,7 @@ class System:
         if call.name in ("fsync", "fsync_folder") and not self._durable:
             return None
         if call.name == "ioctl" and self._clones and arguments[1] == FICLONE:
-            return self._clone(arguments[0], arguments[2])
+            return self._clone(arguments[0], call.data)
         if call.name == "link" and not self._links:
             raise PermissionError(errno.EPERM, os.strerror(errno.EPERM), call.path)
         self._asleep = True
@@ -243,13 +253,20 @@ class System:
             self._folders.discard(arguments[0])
         return result
 
-    def _clone(self, target: int, source: int) -> int:
+    def _clone(self, target: int, data: bytes) -> int:
         self._asleep = True
         try:
             at = 0
-            while piece := os.pread(source, 1 << 20, at):
-                at += os.pwrite(target, piece, at)
+            while at < len(data):
+                at += os.pwrite(target, data[at:], at)
             return 0
+        finally:
+            self._asleep = False
+
+    def _contents(self, fd: int) -> bytes:
+        self._asleep = True
+        try:
+            return os.pread(fd, os.fstat(fd).st_size, 0)
         finally:
             self._asleep = False
 
@@ -259,10 +276,7 @@ class System:
         subject = arguments[0]
         target = ""
         data = b""
-        if isinstance(subject, int):
-            path = self._paths.get(subject)
-        else:
-            path = self._inside(subject)
+        path = self._paths.get(subject) if isinstance(subject, int) else self._inside(subject)
         if name in _PAIR_CALLS:
             target = self._inside(arguments[1]) or ""
         if path is None and not target:
@@ -273,6 +287,8 @@ class System:
             name = "fsync_folder"
         elif name in ("write", "pwrite"):
             data = bytes(arguments[1])
+        elif name == "ioctl" and self._clones and arguments[1] == FICLONE:
+            data = self._contents(arguments[2])
         return Call(len(self.calls) + 1, name, path or "", target, data)
 
     def _kind_of_open(self, module: Any, arguments: Any, more: Any) -> str:

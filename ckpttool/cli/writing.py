@@ -118,7 +118,7 @@ def carry_out(
     how = destination.options
     prefix = plan.source.prefix if destination.prefix is None else destination.prefix
     if destination.dry_run:
-        receipt = plan_receipt(plan, prefix, how)
+        receipt = plan_receipt(plan, destination.prefix, how)
     else:
         _end_cleanly()
         with ProgressBar("copying", sys.stderr, settings.terminal(sys.stderr)) as on_progress:

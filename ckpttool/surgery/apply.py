@@ -156,23 +156,28 @@ def replace_source(
         return _finish(plan, prefix, layout, stage, options, state)
 
 
-def plan_receipt(plan: Plan, prefix: str, options: WriteOptions | None = None) -> Receipt:
+def plan_receipt(plan: Plan, prefix: str | None, options: WriteOptions | None = None) -> Receipt:
     """Return what writing would do, as far as it can be told without it.
 
     Args:
         plan: the plan.
-        prefix: the destination; that of the source stands for `replace_source`.
+        prefix: the destination; None for `replace_source`.
         options: how it would be written.
 
     Raises:
         SurgeryError, DestinationError: as writing would.
     """
     options = options or WriteOptions()
-    if prefix == plan.source.prefix:
+    if prefix is None:
         _refuse_saved_model(plan)
     else:
         _check_destination(plan, prefix, options)
-    return Receipt(prefix, len(plan.tensors), (), 0, 0, None, None, plan.notes)
+    Watch(plan)
+    if options.update_state:
+        planned_state(prefix or plan.source.prefix)
+    return Receipt(
+        prefix or plan.source.prefix, len(plan.tensors), (), 0, 0, None, None, plan.notes
+    )
 
 
 def _refuse_saved_model(plan: Plan) -> None:

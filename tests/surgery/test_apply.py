@@ -201,7 +201,7 @@ def test_a_receipt_without_writing(small: str, tmp_path: Path) -> None:
         plan = Plan.of(ckpt).with_notes("a note")
         receipt = plan_receipt(plan, str(tmp_path / "new" / "q"))
         assert (receipt.tensors, receipt.bytes_written, receipt.notes) == (4, 0, ("a note",))
-        assert plan_receipt(plan, small).prefix == small
+        assert plan_receipt(plan, None).prefix == small
         with pytest.raises(DestinationError):
             plan_receipt(plan, str(tmp_path / "src" / ".." / "src" / "m"))
     assert names(tmp_path) == ["src"]

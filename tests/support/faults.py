@@ -114,10 +114,12 @@ class Fault:
     Attributes:
         number: the error; 0 for none.
         short: how many bytes a write or read is cut to; -1 for as many as asked for.
+        lost: whether a write says that it was done, and was not.
     """
 
     number: int = 0
     short: int = -1
+    lost: bool = False
 
 
 class System:
@@ -199,6 +201,8 @@ class System:
                 if found.name == "close":
                     self._do(found, true, arguments, more)
                 raise OSError(fault.number, os.strerror(fault.number), found.path)
+            if fault is not None and fault.lost:
+                return len(found.data)
             if fault is not None and fault.short >= 0:
                 arguments = _shortened(found.name, arguments, fault.short)
             try:

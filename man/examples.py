@@ -2,7 +2,7 @@
 
     python man/examples.py FOLDER
 
-It gets the checkpoints that the examples speak of, copied from fixtures/.
+It gets the checkpoints that the examples speak of, most of them copied from fixtures/.
 """
 
 from __future__ import annotations
@@ -13,6 +13,10 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+
+import numpy as np
+
+import ckpttool
 
 _ROOT = Path(__file__).resolve().parents[1]
 _FIXTURES = _ROOT / "fixtures"
@@ -26,6 +30,14 @@ _CHECKPOINTS = {
     "model.ckpt-3": "v2/tf2.21/saver_v2/model.ckpt-3",
     "odd": "v2/tf2.21/odd_keys/odd",
 }
+# A map for `ckpt rename`.
+_MAP = "net/l1\tnet/dense\noptimizer\tadam\n"
+# What TensorFlow 0.12 calls the variables of a network with a recurrent cell.
+_OLD_NAMES = {
+    "RNN/BasicLSTMCell/Linear/Bias": (16,),
+    "RNN/BasicLSTMCell/Linear/Matrix": (7, 16),
+    "softmax/w": (4, 3),
+}
 # Variables that would change what an example prints.
 _TELLING = ("CKPT_", "_CKPT_", "CLICOLOR", "COLUMNS", "FORCE_COLOR", "NO_COLOR")
 
@@ -38,6 +50,9 @@ def make(folder: Path) -> None:
         source = _FIXTURES / fixture
         for path in source.parent.glob(f"{source.name}.*"):
             shutil.copy(path, folder / f"{name}{path.name[len(source.name) :]}")
+    (folder / "names.tsv").write_text(_MAP, encoding="utf-8")
+    old = {name: np.zeros(shape, np.float32) for name, shape in _OLD_NAMES.items()}
+    ckpttool.save_checkpoint(str(folder / "rnn.ckpt-7"), old)
 
 
 def run(lines: str, folder: Path) -> subprocess.CompletedProcess[str]:
@@ -67,12 +82,6 @@ def run(lines: str, folder: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-if __name__ == "__main__":
-    target = Path(sys.argv[1])
-    target.mkdir(parents=True, exist_ok=True)
-    make(target)
-
-
 def is_quiet(lines: str, stderr: str) -> bool:
     """Tell whether nothing was complained of; commands that write say what they have written."""
     if not re.match(r"ckpt (?:rename|prune) ", lines):
@@ -81,3 +90,9 @@ def is_quiet(lines: str, stderr: str) -> bool:
     return (
         bool(told) and all(line.startswith("ckpt: ") for line in told) and "warning" not in stderr
     )
+
+
+if __name__ == "__main__":
+    target = Path(sys.argv[1])
+    target.mkdir(parents=True, exist_ok=True)
+    make(target)

@@ -21,7 +21,10 @@ EXAMPLES = (
         "ckpt rename ckpts --sub 'l(\\d+)' 'layer_\\1' -o out/ckpt-3",
         "Every name that an expression matches.",
     ),
+    ("ckpt rename ckpts --map names.tsv -o out/ckpt-4", "Names from a file."),
     ("ckpt rename model.ckpt-3 --prefix tower/ -o out/model.ckpt", "A scope around all names."),
+    ("ckpt rename model.ckpt-3 --promote-ema --in-place", "Averages in place of weights."),
+    ("ckpt rename rnn.ckpt-7 --table tf1-rnn -o out/rnn.ckpt", "Cells of TensorFlow 0.12."),
 )
 
 
@@ -48,11 +51,23 @@ def _print_tables(ctx: click.Context, param: click.Parameter, value: bool) -> No
     metavar="FILE",
     multiple=True,
     type=click.Path(),
-    help="Rules from a file: a JSON object, or two columns.",
+    help="Rules from a file: a JSON object, or two columns; - is standard input.",
 )
-@click.option("--table", metavar="NAME", multiple=True, help="Rules that come with ckpt.")
-@click.option("--strip-prefix", metavar="TEXT", multiple=True, help="Take text off names.")
-@click.option("--prefix", metavar="TEXT", multiple=True, help="Put text before all names.")
+@click.option(
+    "--table",
+    metavar="NAME",
+    multiple=True,
+    help="Rules that come with ckpt; --list-tables names them.",
+)
+@click.option(
+    "--strip-prefix", metavar="TEXT", multiple=True, help="Take text off the front of names."
+)
+@click.option(
+    "--prefix",
+    metavar="TEXT",
+    multiple=True,
+    help="Put text before all names; a scope ends in a slash.",
+)
 @click.option(
     "--promote-ema", is_flag=True, help="Exchange weights and their moving averages, before rules."
 )
@@ -63,7 +78,7 @@ def _print_tables(ctx: click.Context, param: click.Parameter, value: bool) -> No
     is_eager=True,
     expose_value=False,
     callback=_print_tables,
-    help="Print the names of the tables and leave.",
+    help="Print the names of the tables, and exit.",
 )
 @write_options
 @options.format_options(*FORMATS)

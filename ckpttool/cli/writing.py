@@ -112,11 +112,13 @@ def carry_out(
         name: of the command, for the JSON schema.
         format: how to print the changes.
     """
+    from ckpttool.query.source import Source
     from ckpttool.render.progress import ProgressBar
     from ckpttool.render.surgery import summary_line, write_changes
 
     how = destination.options
     prefix = plan.source.prefix if destination.prefix is None else destination.prefix
+    source = Source.of(plan.source)  # beforehand: in place there is no such checkpoint afterwards
     if destination.dry_run:
         receipt = plan_receipt(plan, destination.prefix, how)
     else:
@@ -127,7 +129,7 @@ def carry_out(
             else:
                 receipt = write_plan(plan, prefix, how, on_progress=on_progress)
     done = None if destination.dry_run else receipt
-    write_changes(plan, done, prefix, name, format, sys.stdout, settings.terminal())
+    write_changes(plan, done, source, prefix, name, format, sys.stdout, settings.terminal())
     sys.stdout.flush()
     for note in receipt.notes:
         settings.tell(note)

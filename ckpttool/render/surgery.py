@@ -6,9 +6,11 @@ from collections import Counter
 from dataclasses import asdict
 from typing import TextIO, cast
 
+from ckpttool.query.source import Source
 from ckpttool.render import humanize
 from ckpttool.render.console import Terminal
 from ckpttool.render.jsonout import write_json
+from ckpttool.render.source import source_document
 from ckpttool.render.tabular import Column, RowFormat, write_rows
 from ckpttool.surgery.plan import Change, Plan
 from ckpttool.surgery.receipt import Receipt
@@ -26,6 +28,7 @@ _CHANGES = (
 def write_changes(
     plan: Plan,
     receipt: Receipt | None,
+    source: Source,
     prefix: str,
     command: str,
     format: str,
@@ -37,6 +40,7 @@ def write_changes(
     Args:
         plan: the plan.
         receipt: what was written; None for a dry run.
+        source: the checkpoint as it was before.
         prefix: the destination.
         command: name of the command, for the JSON schema.
         format: "json" or one of the row formats.
@@ -47,7 +51,7 @@ def write_changes(
     if format == "json":
         document: dict[str, object] = {
             "schema": f"ckpt.{command}/1",
-            "source": plan.source.prefix,
+            "source": source_document(source),
             "destination": prefix,
             "dry_run": receipt is None,
             "changes": map(_change_document, changes),

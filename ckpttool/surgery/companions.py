@@ -53,7 +53,8 @@ def carry_meta(plan: Plan, prefix: str, mode: MetaMode) -> tuple[str | None, lis
         for chunk in file.chunks(0, file.size):
             copy.write(chunk)
         staged.commit(replace_last=True)
-    return destination, []
+    stale = "; it still names the variables as they were" if plan.keys_changed else ""
+    return destination, [f"'{source}' was copied{stale}"]
 
 
 def removal_notes(paths: list[str]) -> list[str]:

@@ -99,7 +99,8 @@ def run(command: Sequence[str]) -> Usage:
         out.seek(0)
         messages.seek(0)
         if process.returncode:
-            raise RuntimeError(f"{command}:\n{messages.read().decode(errors='replace')}")
+            text = messages.read().decode(errors="replace")
+            raise RuntimeError(f"{command}: status {process.returncode}\n{text}")
         return Usage(seconds, usage.ru_maxrss * 1024, out.read().decode(errors="replace"))
 
 

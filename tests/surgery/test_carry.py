@@ -305,3 +305,22 @@ def test_where_there_is_no_room(
         assert caught.value.path == str(tmp_path)
         assert names(tmp_path) == ["src"]
     write(small, str(tmp_path / "q"), WriteOptions("hardlink"))
+
+
+@pytest.mark.parametrize(
+    "options", [WriteOptions("copy"), WriteOptions("reflink"), WriteOptions(compact=True)], ids=str
+)
+def test_nobody_else_can_read_it_while_it_is_written(
+    small: str, tmp_path: Path, options: WriteOptions
+) -> None:
+    for path in (small + ".index", *find_shards(small)):
+        os.chmod(path, 0o600)
+    seen: set[int] = set()
+
+    def look(call: Call) -> None:
+        paths = [tmp_path / name for name in names(tmp_path) if name != "src"]
+        seen.update(os.stat(path).st_mode & 0o777 for path in paths)
+
+    with System(tmp_path, clones=True, after=look):
+        write(small, str(tmp_path / "q"), options)
+    assert seen == {0o600}

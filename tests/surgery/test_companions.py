@@ -50,10 +50,10 @@ def graphed(tmp_path: Path) -> str:
 GRAPH = Path(bundle(NAMES).prefix + ".meta").read_bytes()
 # (mode, whether names change, whether the graph file comes along, what is said of it)
 META: list[tuple[MetaMode, bool, bool, str]] = [
-    ("auto", False, True, ""),
+    ("auto", False, True, "was copied"),
     ("auto", True, False, "renamed or dropped"),
-    ("copy", False, True, ""),
-    ("copy", True, True, ""),
+    ("copy", False, True, "was copied"),
+    ("copy", True, True, "was copied; it still names"),
     ("drop", False, False, "left behind"),
     ("drop", True, False, "left behind"),
 ]

@@ -248,28 +248,34 @@ class EntryDecoder:
 
         Such are all but a few, so this goes straight at the bytes.
         """
-        head = self._head(data)
+        # Known by its bytes, a head has been looked at before.
+        head = self._heads.get(data[: 4 + data[3]]) if len(data) > 3 else None
         if head is None:
-            return None
+            head = self._head(data)
+            if head is None:
+                return None
         dtype, shape, size, tail = head
         pos, end = 4 + data[3], len(data) - 4 - len(tail)
         if size is None or end < pos or data[end:-4] != tail:
             return None
-        shard_id = offset = shift = 0
+        shard_id = offset = 0
         if pos < end and data[pos] == 0x18:
             shard_id = data[pos + 1]
             pos += 2
         if pos < end:
-            if data[pos] != 0x20:
+            at = end - 1
+            if data[pos] != 0x20 or not 0 < at - pos <= 7:
                 return None
-            for byte in data[pos + 1 : end]:
-                if shift < 0 or shift > 63:
-                    return None  # something follows the offset, or it is too long
-                offset |= (byte & 0x7F) << shift
-                shift = shift + 7 if byte > 0x7F else -1
-            if shift >= 0:
+            # A varint, its bytes from the last to the first; only the last is below 0x80.
+            offset = data[at]
+            if offset > 0x7F:
                 return None
-        if pos > end or shard_id >= min(self._num_shards, 128) or offset >> 63:
+            while at > pos + 1:
+                at -= 1
+                if data[at] < 0x80:
+                    return None  # something follows the offset
+                offset = offset << 7 | data[at] & 0x7F
+        if pos > end or shard_id >= min(self._num_shards, 128):
             return None
         crc = int.from_bytes(data[-4:], "little")
         return _new_entry(BundleEntry, (dtype, shape, shard_id, offset, size, crc, (), b""))

@@ -17,6 +17,8 @@ from ckpttool.checkpoint.kinds_rules import (
     FLOATS,
     INTEGERS,
     LEGACY_HYPER_PARAMETERS,
+    ODD_DTYPES,
+    SPECIAL_NAMES,
     Described,
     Kind,
     averages,
@@ -119,29 +121,40 @@ class _NamedKinds:
         evidence: dict[str, dict[str, Described]] = {}
         # By last segment, the names that go on behind the name of another tensor.
         nested: dict[str, list[str]] = {}
-        leaves: dict[str, tuple[_Leaf, str]] = {}
+        leaves: dict[str, tuple[_Leaf, str, bool]] = {}
+        bases, optimizers = self._bases, self._optimizers
         for name, entry in self._entries.items():
             scope, _, leaf = name.rpartition("/")
             known = leaves.get(leaf)
             if known is None:
-                known = leaves[leaf] = _read_leaf(leaf)
-            what, bare = known
-            if leaf in _EVIDENCE:
+                known = leaves[leaf] = (*_read_leaf(leaf), _tells_something(leaf))
+            what, bare, telling = known
+            if telling and leaf in _EVIDENCE:
                 evidence.setdefault(scope, {})[leaf] = entry
-            if what == "plain":
-                kind = self._plain(name, bare, entry)
-                if kind == "weight" and scope in self._bases:
-                    nested.setdefault(leaf, []).append(name)
-            else:
-                kind = self._special(name, what, bare, entry)
-            if kind != "weight":
-                self.kinds[name] = kind
+            # Nearly all names need no closer look.
+            if (
+                what != "plain"
+                or telling
+                or entry.dtype.name in ODD_DTYPES
+                or optimizers.get(name.partition("/")[0]) is not False
+            ):
+                self.kinds[name] = kind = self._look_at(name, what, bare, entry)
+                if what != "plain" or kind != "weight":
+                    continue
+            if scope in bases:
+                nested.setdefault(leaf, []).append(name)
         if GRAPH_KEY in self.kinds:
             self.kinds[GRAPH_KEY] = "graph"
         if nested:
             self._sort_nested(nested, certain=trained is not None)
         for scope, found in evidence.items():
             self._sort_scope(scope, found)
+
+    def _look_at(self, name: str, what: _Leaf, bare: str, entry: Described) -> Kind:
+        """Return the kind as far as this name and those above it tell."""
+        if what == "plain":
+            return self._plain(name, bare, entry)
+        return self._special(name, what, bare, entry)
 
     def _plain(self, name: str, bare: str, entry: Described) -> Kind:
         kind = variable_kind(bare, entry)
@@ -237,6 +250,11 @@ class _NamedKinds:
             name = f"{scope}/{leaf}" if scope else leaf
             if self.kinds.get(name) == "weight" and (kind == "other" or not entry.shape):
                 self.kinds[name] = kind
+
+
+def _tells_something(leaf: str) -> bool:
+    """Tell whether a last segment of a name says more of the tensor than its dtype does."""
+    return leaf in _EVIDENCE or _NUMBER.sub("", leaf) in SPECIAL_NAMES
 
 
 def _names_optimizer(segment: str) -> bool:

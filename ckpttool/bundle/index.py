@@ -154,11 +154,13 @@ class BundleIndex:
         Raises:
             ChangedError: the index is not the one any more that was opened, or it is being written.
         """
+        # Looked for before the index: where it has gone by now, the index has been finished.
+        writing = os.path.isdir(self._prefix + "_temp")
         try:
             same = identity_of(os.stat(self.path)) == self.identity
         except OSError:
             same = False
-        if same and not os.path.isdir(self._prefix + "_temp"):
+        if same and not writing:
             return
         problem = "it is being written, or damaged" if same else "it changed while it was read"
         raise ChangedError(

@@ -86,7 +86,11 @@ class StagedFile:
             raise file_error(error, self.path) from error
 
     def sync(self) -> None:
-        """Wait until the bytes are on the disk, and close the file; later calls do nothing."""
+        """Wait until the bytes are on the disk, and close the file; later calls do nothing.
+
+        Raises:
+            FileAccessError: that failed, or bytes that were written are not there.
+        """
         if self._synced:
             return
         fd, self._fd = self._fd, -1
@@ -95,10 +99,15 @@ class StagedFile:
                 fd = os.open(self.temporary, os.O_RDONLY | os.O_CLOEXEC)
             try:
                 os.fsync(fd)
+                size = os.fstat(fd).st_size
             finally:
                 os.close(fd)
         except OSError as error:
             raise file_error(error, self.path) from error
+        if size != self.size:
+            raise FileAccessError(
+                f"{self.size} bytes were written, but the file has {size}", path=self.path
+            )
         self._synced = True
 
     def close(self) -> None:

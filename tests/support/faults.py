@@ -311,7 +311,7 @@ class System:
         full = os.path.normpath(os.path.join(os.getcwd(), os.fspath(path)))
         if full != self.root and not full.startswith(self.root + os.sep):
             return None
-        return os.path.relpath(full, self.root)
+        return full[len(self.root) + 1 :] or os.curdir
 
 
 def _shortened(name: str, arguments: Any, size: int) -> Any:

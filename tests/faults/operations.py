@@ -1,0 +1,294 @@
+"""What is done while things go wrong: every way in which this program writes a checkpoint.
+
+Each operation has a folder of its own:
+
+    src/    the checkpoint that is read
+    out/    where the other is written, with files of other people beside it
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ckpttool.checkpoint.locate import locate
+from ckpttool.checkpoint.open import Checkpoint
+from ckpttool.checkpoint.save import save_checkpoint
+from ckpttool.surgery.apply import WriteOptions, replace_source, write_plan
+from ckpttool.surgery.plan import Plan
+from ckpttool.surgery.prune import SLOT_KINDS, prune, select_drops
+from ckpttool.surgery.rename import rename
+from ckpttool.surgery.rules import parse_move
+from ckpttool.tensor.values import Array
+from tests.support.answers import Answer, everything, value_bytes
+from tests.support.faults import Call, Fault, System
+from tests.support.fixtures import bundle
+from tests.support.handmade import Bundle
+
+OBJECTS = "v2/tf2.21/guide_legacy_adam/tf_ckpts/ckpt-5"
+SHARDS = "v2/tf2.21/max_shard_size_300/ckpt-1"
+NAMES = "v2/tf2.21/saver_v2/model.ckpt-3"
+SLICES = "v2/tf2.21/partitioned_sharded/model"
+LARGE = "large"
+OTHERS = {
+    "notes.txt": b"mine",
+    "q-10.index": b"of somebody else",
+    "q.data": b"no shard",
+    ".hidden.ckpt": b"",
+}
+STATE = b"""model_checkpoint_path: "other-3"
+all_model_checkpoint_paths: "/data/run/other-2"
+all_model_checkpoint_paths: "other-3"
+all_model_checkpoint_timestamps: 1700000000.25
+all_model_checkpoint_timestamps: 1700000001.5
+last_preserved_timestamp: 1690000000.0
+"""
+_TENSORS: dict[str, Array] = {
+    "bias": np.arange(5, dtype=np.float64),
+    "kernel": np.arange(12, dtype=np.float32).reshape(3, 4),
+    "words": np.array([b"a", b"", b"longer"], object),
+}
+
+
+@dataclass(frozen=True)
+class Operation:
+    """A way to write a checkpoint.
+
+    Attributes:
+        name: for people.
+        source: a fixture; `LARGE` for one of some MiB that is made.
+        words: of the command, without source and destination; none to save arrays.
+        destination: prefix relative to the folder of the operation; None for in place.
+        options: as the words say.
+        old: whether a checkpoint is at the destination already.
+        clones: whether the file system can clone.
+        links: whether it can link.
+        shards: for saving, how many.
+    """
+
+    name: str
+    source: str = OBJECTS
+    words: tuple[str, ...] = ("rename", "net=model")
+    destination: str | None = "out/q"
+    options: WriteOptions = field(default_factory=WriteOptions)
+    old: bool = False
+    clones: bool = False
+    links: bool = True
+    shards: int = 2
+
+    def source_prefix(self, root: str) -> str:
+        """Return the prefix that is read."""
+        return os.path.join(root, "src", os.path.basename(self.source))
+
+    def target_prefix(self, root: str) -> str:
+        """Return the prefix that is written."""
+        if self.destination is None:
+            return self.source_prefix(root)
+        return os.path.join(root, self.destination)
+
+    def build(self, root: str) -> None:
+        """Make the folder of the operation, which must not be there."""
+        os.makedirs(os.path.join(root, "src"))
+        os.makedirs(os.path.join(root, "out"))
+        self._build_source(root)
+        for name, data in OTHERS.items():
+            _write(os.path.join(root, "out", name), data)
+        if self.options.update_state:
+            folder = os.path.dirname(self.target_prefix(root))
+            if os.path.isdir(folder):
+                _write(os.path.join(folder, "checkpoint"), STATE)
+        if self.old:
+            old = Bundle().add(b"old", 1, [2], b"OLDBYTES").add(b"older", 3, [1], b"DATA")
+            old.write(self.target_prefix(root))
+            if self.words:
+                _write(self.target_prefix(root) + ".meta", b"old graph")
+
+    def system(
+        self,
+        root: str,
+        *,
+        before: Callable[[Call], Fault | None] | None = None,
+        after: Callable[[Call], None] | None = None,
+    ) -> System:
+        """Return the file system that the operation is for."""
+        return System(root, before=before, after=after, clones=self.clones, links=self.links)
+
+    def _build_source(self, root: str) -> None:
+        prefix = self.source_prefix(root)
+        if self.source == LARGE:
+            _large().write(prefix)
+            return
+        given = bundle(self.source).prefix
+        folder, name = os.path.split(given)
+        # Whoever saves a checkpoint writes its index last.
+        for each in sorted(os.listdir(folder)):
+            if each.startswith(name + "."):
+                shutil.copyfile(os.path.join(folder, each), prefix + each[len(name) :])
+
+    @contextmanager
+    def prepared(self, root: str) -> Iterator[Callable[[bool], None]]:
+        """Read what is to be written; the function that is yielded writes it.
+
+        Its argument is whether to do so with force.
+        """
+        if self.words == ():
+            prefix = self.target_prefix(root)
+
+            def save(force: bool) -> None:
+                force = force or self.options.force
+                save_checkpoint(prefix, _TENSORS, num_shards=self.shards, force=force)
+
+            yield save
+            return
+        with Checkpoint(locate(self.source_prefix(root))) as ckpt:
+            plan = self._plan(ckpt)
+
+            def write(force: bool) -> None:
+                if self.destination is None:
+                    replace_source(plan, self.options)
+                    return
+                options = self.options
+                if force:
+                    options = WriteOptions(
+                        options.data, options.compact, True, options.update_state, options.meta
+                    )
+                write_plan(plan, self.target_prefix(root), options)
+
+            yield write
+
+    def run(self, root: str, *, force: bool = False) -> None:
+        """Read, and write."""
+        with self.prepared(root) as write:
+            write(force)
+
+    def command(self, root: str, *, force: bool = False) -> list[str]:
+        """Return the words of the command line."""
+        options = self.options
+        words = [self.words[0], self.source_prefix(root), *self.words[1:]]
+        words += ["--in-place"] if self.destination is None else ["-o", self.target_prefix(root)]
+        if options.data != "auto":
+            words += ["--data", options.data]
+        words += ["--compact"] if options.compact else []
+        words += ["--force"] if force or options.force else []
+        words += ["--update-state"] if options.update_state else []
+        words += ["--meta", options.meta] if options.meta != "auto" else []
+        return words
+
+    def _plan(self, ckpt: Checkpoint) -> Plan:
+        plan = Plan.of(ckpt)
+        kind, *rest = self.words
+        if kind == "rename":
+            return rename(plan, [parse_move(word) for word in rest])
+        return prune(plan, select_drops(plan, drop_kinds=SLOT_KINDS))
+
+    def expected(self, root: str) -> dict[str, Answer]:
+        """Return what must be in the checkpoint that is written; the source is as it was built."""
+        if self.words == ():
+            return {
+                key: Answer(
+                    "string" if value.dtype == object else value.dtype.name,
+                    value.shape,
+                    value_bytes(value),
+                )
+                for key, value in _TENSORS.items()
+            }
+        with Checkpoint(locate(self.source_prefix(root))) as ckpt:
+            plan = self._plan(ckpt)
+            answers = everything(self.source_prefix(root))
+            out = {tensor.key: answers[tensor.source_key] for tensor in plan.tensors}
+            if plan.graph is not None:
+                graph = plan.graph.to_bytes()
+                stored = len(graph).to_bytes(8, "little") + graph
+                out["_CHECKPOINTABLE_OBJECT_GRAPH"] = Answer("string", (), stored)
+        return out
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def _write(path: str, data: bytes) -> None:
+    with open(path, "wb") as file:
+        file.write(data)
+
+
+_LARGE: list[Bundle] = []
+
+
+def _large() -> Bundle:
+    """Return a name-based checkpoint of 2.5 MiB whose tensors take several pieces to copy."""
+    if not _LARGE:
+        import crc32c
+
+        made = Bundle()
+        for at, size in enumerate((1 << 20, 40, (3 << 19) + 8)):
+            data = bytes(range(256)) * (size // 256) + bytes(size % 256)
+            crc = crc32c.crc32c(data)
+            masked = (((crc >> 15) | (crc << 17)) + 0xA282EAD8) & 0xFFFFFFFF
+            made.add(b"scope/part_%d" % at, 1, [size // 4], data, crc=masked)
+        _LARGE.append(made)
+    return _LARGE[0]
+
+
+NEW = [
+    Operation("new checkpoint"),
+    Operation("new checkpoint, four shards", source=SHARDS, words=("rename", "cube=box")),
+    Operation("links only", options=WriteOptions("hardlink")),
+    Operation("clones", options=WriteOptions("reflink"), clones=True),
+    Operation("copy", source=SHARDS, words=("rename", "cube=box"), options=WriteOptions("copy")),
+    Operation(
+        "large copy", source=LARGE, words=("rename", "scope=s"), options=WriteOptions("copy")
+    ),
+    Operation(
+        "slices",
+        source=SLICES,
+        words=("rename", "w=kernel", "a=alpha"),
+        options=WriteOptions("copy"),
+    ),
+    Operation("compact", words=("prune", "--slots"), options=WriteOptions(compact=True)),
+    Operation("new folder", words=("prune", "--slots"), destination="out/made/q"),
+    Operation("state file", options=WriteOptions(update_state=True)),
+    Operation(
+        "graph file",
+        source=NAMES,
+        words=("rename", "dense=layer"),
+        options=WriteOptions(meta="copy"),
+    ),
+    Operation("no links", links=False),
+    Operation("arrays", words=(), destination="out/made/q"),
+]
+REPLACING = [
+    Operation("over another", options=WriteOptions(force=True), old=True),
+    Operation(
+        "over another, compact",
+        words=("prune", "--slots"),
+        options=WriteOptions("copy", compact=True, force=True, update_state=True),
+        old=True,
+    ),
+    Operation("over another, no links", options=WriteOptions(force=True), old=True, links=False),
+    Operation(
+        "arrays over another", words=(), options=WriteOptions(force=True), old=True, shards=1
+    ),
+]
+IN_PLACE = [
+    Operation("in place", destination=None),
+    Operation(
+        "in place, four shards", source=SHARDS, words=("rename", "cube=box"), destination=None
+    ),
+    Operation(
+        "in place, index only", source=NAMES, words=("rename", "dense=layer"), destination=None
+    ),
+    Operation(
+        "in place, compact",
+        words=("prune", "--slots"),
+        destination=None,
+        options=WriteOptions(compact=True, update_state=True),
+    ),
+    Operation("in place, clones", destination=None, clones=True),
+    Operation("in place, no links", destination=None, links=False),
+]
+OPERATIONS = [*NEW, *REPLACING, *IN_PLACE]

@@ -27,7 +27,7 @@ from ckpttool.errors import (
 )
 from ckpttool.storage.source import RandomAccessFile
 from ckpttool.tensor.dtypes import STRING, VARIANT
-from ckpttool.tensor.slices import Bounds
+from ckpttool.tensor.slices import Bounds, TensorSlice
 
 if TYPE_CHECKING:
     from ckpttool.tensor.region import Index
@@ -56,6 +56,10 @@ class BundleReader:
         index: the whole index.
         header: what holds for the whole bundle.
         entries: every tensor, without the entries of slices.
+        path: of the index.
+        num_shards: how many data shards there are.
+        big_endian: byte order of the elements.
+        dtype_and_shape: returns dtype and shape for a key, at less cost than the whole entry.
 
     Raises:
         CorruptError: the index is damaged.
@@ -68,6 +72,10 @@ class BundleReader:
         self.index = BundleIndex(prefix)
         self.header: BundleHeader = self.index.header
         self.entries: EntryMap = self.index.entries
+        self.path = self.index.path
+        self.num_shards = self.header.num_shards
+        self.big_endian = self.header.big_endian
+        self.dtype_and_shape = self.entries.dtype_and_shape
         self._shards: dict[int, RandomAccessFile] = {}
 
     def __enter__(self) -> BundleReader:
@@ -149,6 +157,19 @@ class BundleReader:
             return array_part(self._read_whole(key, entry), index)
         data = self.stored_bytes(key, entry)
         return decode_part(entry.dtype, entry.shape, data, index, big_endian=self.header.big_endian)
+
+    def read_slice(self, key: str, part: TensorSlice) -> Array:
+        """Return a slice of a partitioned tensor, its crc32c checked.
+
+        Args:
+            key: the tensor's key.
+            part: one of the slices that the entry lists.
+
+        Raises:
+            CkptError: as for `read`.
+        """
+        self._entry(key)
+        return self._read_whole(key, dict(self.index.slice_entries(key))[part])
 
     def chunks(self, key: str) -> Iterator[memoryview]:
         """Yield the stored bytes of a tensor of fixed-size elements in pieces of whole elements.

@@ -12,13 +12,14 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
 
 from ckpttool.bundle.naming import INDEX_SUFFIX, index_path, shard_path, split_shard_path
-from ckpttool.errors import CkptError, FileAccessError
+from ckpttool.coding.varint import decode_varint
+from ckpttool.errors import CkptError, CorruptError, FileAccessError
 from ckpttool.meta.state import STATE_NAME as STATE_NAME
 from ckpttool.meta.state import read_state
 from ckpttool.storage.source import RandomAccessFile, file_error
@@ -88,15 +89,33 @@ class CheckpointFiles:
         if num_shards is None and len(self.shard_counts) == 1:
             num_shards = self.shard_counts[0]
         present = frozenset(self.shards)
-        name_of = shard_path if self.generation == "V2" else v1_shard_path
+        name_of = shard_path if self.generation == "V2" else _v1_shard_path()
         count = num_shards or 0
         wanted = (name_of(self.prefix, number, count) for number in range(count))
         return tuple(path for path in wanted if path not in present)
 
 
-def v1_shard_path(prefix: str, shard_id: int, num_shards: int) -> str:
-    """Return the path of one file of a sharded V1 checkpoint."""
-    return f"{prefix}-{shard_id:05d}-of-{num_shards:05d}"
+def _v1_shard_path() -> Callable[[str, int, int], str]:
+    """Return what names the files of a V1 checkpoint; nobody else needs to import it."""
+    from ckpttool.legacy.naming import shard_path as path_of
+
+    return path_of
+
+
+def checkpoint_name(path: str) -> str:
+    """Return the name of a checkpoint that a path in a state file leads to.
+
+    Of V1 checkpoints in several files such a path is the pattern `PREFIX-?????-of-00003`.
+    """
+    name = os.path.basename(path)
+    match = _V1_PATTERN.search(name)
+    return name[: match.start()] if match else name
+
+
+def checkpoint_stem(name: str) -> str:
+    """Return the name of a V1 checkpoint for that of one of its files."""
+    match = _V1_SHARD.search(name)
+    return name[: match.start()] if match else name
 
 
 def file_status(path: str) -> os.stat_result | None:
@@ -128,20 +147,47 @@ def table_generation(path: str) -> Generation | None:
     """Tell a V1 file from the index of a V2 checkpoint; None for anything else.
 
     Both are tables whose first key is empty; its value is a SavedTensorSlices in V1 and a
-    BundleHeaderProto in V2, which differ in the first byte.
+    BundleHeaderProto in V2, which differ in the first byte. A file that begins like one of V1 and
+    is cut short or damaged further on is taken for one: whoever reads it says what is wrong.
     """
     with RandomAccessFile(path) as file:
-        if file.size < FOOTER_SIZE or file.read_at(file.size - len(MAGIC), len(MAGIC)) != MAGIC:
-            return None
-        head = file.read_at(0, 16)
+        at_end = file.size - len(MAGIC)
+        whole = file.size >= FOOTER_SIZE and file.read_at(at_end, len(MAGIC)) == MAGIC
+        head = file.read_at(0, min(file.size, 16))
+        if not whole:
+            return "V1" if _begins_like_v1(head) else None
+        first = _first_value_byte(head)
+        if first is None:  # the first block is compressed, or no block of ours
+            from ckpttool.table.lookup import TableLookup
+
+            try:
+                value = TableLookup(file).find(b"")
+            except CkptError:
+                return None
+            first = value.read_at(0, 1)[0] if value is not None and value.size else None
+    if first == _V1_TAG:
+        return "V1"
+    return "V2" if first in _V2_TAGS else None
+
+
+def _first_value_byte(head: bytes) -> int | None:
+    """Return the first byte of the first value of a table whose first key is empty."""
     at = 2  # shared and unshared key length, both zero
     while at < 7 and head[at] & 0x80:
         at += 1
-    if head[:2] != b"\0\0" or not any(head[2 : at + 1]):
-        return None
-    if head[at + 1] == _V1_TAG:
-        return "V1"
-    return "V2" if head[at + 1] in _V2_TAGS else None
+    found = head[at + 1]
+    plain = head[:2] == b"\0\0" and any(head[2 : at + 1])
+    return found if plain and found in (_V1_TAG, *_V2_TAGS) else None
+
+
+def _begins_like_v1(head: bytes) -> bool:
+    """Tell whether bytes begin with a message in a message, the lengths of which agree."""
+    with suppress(CorruptError):
+        size, at = decode_varint(head, 2, len(head))
+        if head[:2] == b"\0\0" and head[at] == _V1_TAG:
+            inner, start = decode_varint(head, at + 1, len(head))
+            return inner > 0 and start + inner == at + size
+    return False
 
 
 def find_checkpoint(prefix: str) -> FoundFiles | None:
@@ -212,9 +258,7 @@ def _name_here(folder: str, named: str) -> str | None:
     target = os.path.join(folder, named)
     here = os.path.realpath(os.path.dirname(target)) == os.path.realpath(folder)
     if here or (os.path.isabs(named) and find_checkpoint(named) is None):
-        name = os.path.basename(named)
-        match = _V1_PATTERN.search(name)
-        return name[: match.start()] if match else name
+        return checkpoint_name(named)
     return None
 
 
@@ -295,7 +339,8 @@ def _find_v1_shards(prefix: str, count: int | None) -> FoundFiles | None:
     for of, present in sorted(sets.items(), key=lambda item: (len(item[1]) < item[0], -item[0])):
         first = present[min(present)]
         if is_regular(first) and table_generation(first) == "V1":
-            files = tuple(v1_shard_path(prefix, number, of) for number in range(of))
+            name_of = _v1_shard_path()
+            files = tuple(name_of(prefix, number, of) for number in range(of))
             return FoundFiles(prefix, "V1", files)
     return None
 

@@ -8,8 +8,8 @@ from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from ckpttool.bundle.entry import BundleEntry
 from ckpttool.bundle.reader import BundleReader
+from ckpttool.checkpoint.folder import Generation
 from ckpttool.checkpoint.locate import Location, locate
 from ckpttool.checkpoint.nearest import nearest_names, quoted
 from ckpttool.errors import CkptError, MissingKeyError, UnsupportedError
@@ -18,6 +18,9 @@ from ckpttool.printable import unprintable
 from ckpttool.tensor.region import Index
 
 if TYPE_CHECKING:
+    from ckpttool.bundle.entry import BundleEntry
+    from ckpttool.legacy.entry import LegacyEntry
+    from ckpttool.legacy.reader import LegacyReader
     from ckpttool.meta.metagraph import MetaGraph
     from ckpttool.meta.object_graph import ObjectGraph
     from ckpttool.meta.state import CheckpointState
@@ -35,18 +38,19 @@ class Checkpoint(Mapping[str, "Array"]):
 
     Attributes:
         location: how it was addressed and where it lies.
-        bundle: the reader beneath.
+        reader: what reads its format; both have entries, `read`, `read_region`, `chunks` and
+            `shard_files`.
     """
 
-    generation = "V2"
-
     def __init__(self, location: Location) -> None:
-        if location.generation != "V2":
-            raise UnsupportedError(
-                "a checkpoint of format V1; this version reads V2", path=location.prefix
-            )
         self.location = location
-        self.bundle = BundleReader(location.prefix)
+        self.reader: BundleReader | LegacyReader
+        if location.generation == "V2":
+            self.reader = BundleReader(location.prefix)
+        else:
+            from ckpttool.legacy.reader import LegacyReader
+
+            self.reader = LegacyReader(location.prefix, location.files)
 
     def __enter__(self) -> Checkpoint:
         return self
@@ -61,10 +65,10 @@ class Checkpoint(Mapping[str, "Array"]):
 
     def close(self) -> None:
         """Close the files; arrays read before stay valid."""
-        self.bundle.close()
+        self.reader.close()
 
     def __getitem__(self, key: str) -> Array:
-        return self.bundle.read(self.resolve(key))
+        return self.reader.read(self.resolve(key))
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.entries)
@@ -81,9 +85,27 @@ class Checkpoint(Mapping[str, "Array"]):
         return self.location.prefix
 
     @property
-    def entries(self) -> Mapping[str, BundleEntry]:
-        """The index entry of every tensor by key."""
-        return self.bundle.entries
+    def generation(self) -> Generation:
+        """The format: `"V1"` or `"V2"`."""
+        return self.location.generation
+
+    @property
+    def bundle(self) -> BundleReader:
+        """The reader of a bundle, for what a checkpoint of format V1 has nothing of.
+
+        Raises:
+            UnsupportedError: the checkpoint is of format V1.
+        """
+        if not isinstance(self.reader, BundleReader):
+            raise UnsupportedError(
+                "a checkpoint of format V1; this can be done with V2 only", path=self.prefix
+            )
+        return self.reader
+
+    @property
+    def entries(self) -> Mapping[str, BundleEntry | LegacyEntry]:
+        """What is known of every tensor without its value, by key."""
+        return self.reader.entries
 
     @cached_property
     def style(self) -> str:
@@ -101,7 +123,7 @@ class Checkpoint(Mapping[str, "Array"]):
             return None
         from ckpttool.meta.object_graph import ObjectGraph
 
-        value = self.bundle.read(GRAPH_KEY)
+        value = self.reader.read(GRAPH_KEY)
         entry = self.entries[GRAPH_KEY]
         if value.shape != () or not isinstance(value[()], bytes):
             raise UnsupportedError(
@@ -141,7 +163,7 @@ class Checkpoint(Mapping[str, "Array"]):
 
     @cached_property
     def kinds(self) -> Mapping[str, str]:
-        """What each tensor is, told without opening a data shard: kind by key.
+        """What each tensor is, told without reading values: kind by key.
 
         The keys tell in an object-based checkpoint; in a name-based one the collections of its
         MetaGraph, or the names where there is none, or none that can be read.
@@ -179,6 +201,13 @@ class Checkpoint(Mapping[str, "Array"]):
         """Return the object path for a key; None in a name-based checkpoint."""
         return object_path(key) if self.style == "object" else None
 
+    @cached_property
+    def missing_files(self) -> tuple[str, ...]:
+        """The files of a V1 checkpoint that are missing and may have tensors nobody knows of."""
+        if self.generation == "V2":
+            return ()
+        return tuple(file.path for file in self.reader.shard_files() if file.size is None)
+
     def resolve(self, name: str) -> str:
         """Return the key that a name stands for.
 
@@ -194,6 +223,8 @@ class Checkpoint(Mapping[str, "Array"]):
             names = [*self.entries, *filter(None, map(self.object_path, self.entries))]
             near = nearest_names(name, names)
             hint = f"; nearest: {quoted(near)}" if near else ""
+            if self.missing_files:
+                hint += f"; not looked for in what is missing: {quoted(self.missing_files)}"
             raise MissingKeyError(f"no such tensor{hint}", path=self.prefix, key=name)
         return key
 
@@ -204,7 +235,7 @@ class Checkpoint(Mapping[str, "Array"]):
             key: the key, as `resolve` gives it.
             index: a number or a slice for each dimension, as `tensor.region.fit_index` gives.
         """
-        return self.bundle.read_region(key, index)
+        return self.reader.read_region(key, index)
 
     def _find(self, name: str) -> str | None:
         for spelling in dict.fromkeys((name, unprintable(name))):

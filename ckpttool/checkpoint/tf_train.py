@@ -1,9 +1,9 @@
 """The functions of `tf.train` that read checkpoints: same names, arguments and results.
 
 A script that uses them can import them from here instead. They differ where TensorFlow gives up:
-partitioned tensors are joined whatever their dtype, and any address that the command line takes is
-taken here. Errors are those of this package; a missing checkpoint is also a `FileNotFoundError`, a
-missing key also a `KeyError`.
+partitioned tensors are joined whatever their dtype and format, half numbers are read from format
+V1 too, and any address that the command line takes is taken here. Errors are those of this package;
+a missing checkpoint is also a `FileNotFoundError`, a missing key also a `KeyError`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from ckpttool.bundle.index import EntryMap
 from ckpttool.checkpoint.folder import STATE_NAME, find_checkpoint
 from ckpttool.checkpoint.open import Checkpoint, open_checkpoint
 from ckpttool.errors import CkptError, MissingFileError
@@ -33,7 +32,8 @@ class CheckpointReader:
 
     def __init__(self, checkpoint: Checkpoint) -> None:
         self._checkpoint = checkpoint
-        self._entries: EntryMap = checkpoint.bundle.entries
+        self._entries = checkpoint.entries
+        self._dtype_and_shape = checkpoint.reader.dtype_and_shape
 
     def has_tensor(self, tensor_str: str) -> bool:
         """Tell whether there is a tensor of this key."""
@@ -41,12 +41,12 @@ class CheckpointReader:
 
     def get_variable_to_shape_map(self) -> dict[str, list[int]]:
         """Return the shape of every tensor by key."""
-        shape_of = self._entries.dtype_and_shape
+        shape_of = self._dtype_and_shape
         return {key: list(shape_of(key)[1]) for key in self._entries}
 
     def get_variable_to_dtype_map(self) -> dict[str, DType]:
         """Return the dtype of every tensor by key; it has `name` and `as_numpy_dtype`."""
-        dtype_of = self._entries.dtype_and_shape
+        dtype_of = self._dtype_and_shape
         return {key: dtype_of(key)[0] for key in self._entries}
 
     def get_tensor(self, tensor_str: str) -> Any:
@@ -59,7 +59,7 @@ class CheckpointReader:
             MissingKeyError: there is no such key.
             CorruptError: the stored bytes are damaged.
         """
-        value = self._checkpoint.bundle.read(tensor_str)
+        value = self._checkpoint.reader.read(tensor_str)
         if value.dtype.names:
             value = value.view(value.dtype[0])
         return value[()]
@@ -68,7 +68,7 @@ class CheckpointReader:
         """Return a line for each tensor: key, dtype and shape."""
         lines = []
         for key in self._entries:
-            dtype, shape = self._entries.dtype_and_shape(key)
+            dtype, shape = self._dtype_and_shape(key)
             name = "DT_" + {"float32": "FLOAT", "float64": "DOUBLE", "float16": "HALF"}.get(
                 dtype.name, dtype.name.upper()
             )

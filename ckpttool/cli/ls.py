@@ -99,7 +99,11 @@ def command(
         listing = list_tensors(ckpt, selector, sort=sort, limit=None if grouped else limit)
         if listing.source.missing_shards:
             missing = ", ".join(listing.source.missing_shards)
-            settings.warn(f"data shards are missing: {missing}; listed from the index alone")
+            settings.warn(
+                f"data shards are missing: {missing}; listed from the index alone"
+                if listing.source.generation == "V2"
+                else f"files are missing: {missing}; what is in them alone is not listed"
+            )
         write = partial(
             render.write_listing,
             listing,

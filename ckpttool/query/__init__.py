@@ -14,10 +14,22 @@ graph        the object graph, node by node
 statistics   numbers that sum a tensor up, in bounded memory
 npy          a tensor as a NumPy file
 summary      what a checkpoint is, in short
+metajson     a graph file on its way to JSON, text or bytes, and back
+
+diff            what changed between two checkpoints
+diff_results    what can come of that
+diff_index      tensors brought together, and what the indexes alone say
+diff_renames    the same content under another name
+diff_scopes     renames by scope, and as a map
+diff_values     values block by block, on several processors
+diff_elements   two arrays, element by element
+diff_graph      two object graphs, object by object
+diff_series     tensors through the checkpoints of a folder
 
 integrity               whether checkpoints are sound: all those that an address means
 integrity_findings      what can be wrong with one
 integrity_bundle        one checkpoint, by means of those below
+integrity_legacy        one checkpoint of format V1
 integrity_table         the index as a table, past what is damaged in it
 integrity_index         header and entries; slices against tensors
 integrity_slices        whether slices fill a tensor
@@ -27,4 +39,12 @@ integrity_files         open data shards
 integrity_checksums     what follows from the checksums
 integrity_graph         the object graph against the index
 integrity_folder        leftovers, orphans and the state file
+
+lock            a checkpoint held against a lock
+lock_file       reading a lock
+lock_lines      in which line of it a tensor is
+lock_findings   what such a check can find
+lock_data       whether the data shards are all there
+lock_finite     numbers that are not finite
+lock_update     a lock written anew
 """

@@ -9,6 +9,7 @@ from math import prod
 
 import numpy as np
 
+from ckpttool.bundle.reader import BundleReader
 from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.errors import CkptError
 from ckpttool.meta.object_keys import GRAPH_KEY
@@ -115,7 +116,8 @@ class TensorDetail:
         dtype: name of the dtype.
         shape: of the whole tensor.
         kind: what it is: weight, slot, optimizer, step, ema, iterator, table, graph or other.
-        bytes: stored bytes of the whole tensor.
+        bytes: stored bytes of the whole tensor; for V1 what its elements take in memory, None for
+            strings.
         index: the index of the part, without brackets; None for the whole tensor.
         part: shape of the part.
         verified: whether its crc32c was checked; it cannot be for a part.
@@ -131,7 +133,7 @@ class TensorDetail:
     dtype: str
     shape: Shape
     kind: str
-    bytes: int
+    bytes: int | None
     index: str | None
     part: Shape
     verified: bool
@@ -171,7 +173,7 @@ def describe_tensors(
         _describe(ckpt, target, limit=limit, nodes=nodes, values=values, bins=bins)
         for target in targets
     )
-    if not values or sum(_stored(ckpt, target.key) for target in targets) <= _AT_ONCE:
+    if not values or sum(_stored(ckpt, target.key) or 0 for target in targets) <= _AT_ONCE:
         return iter(list(details))
     return details
 
@@ -243,12 +245,12 @@ def _describe(
     )
 
 
-def _stored(ckpt: Checkpoint, key: str) -> int:
-    """Return the stored bytes of a tensor, of all its slices together."""
+def _stored(ckpt: Checkpoint, key: str) -> int | None:
+    """Return the stored bytes of a tensor, of all its slices together; None if nothing tells."""
     entry = ckpt.entries[key]
-    if not entry.slices:
+    if not entry.slices or not isinstance(ckpt.reader, BundleReader):
         return entry.size
-    return sum(stored.size for _, stored in ckpt.bundle.index.slice_entries(key))
+    return sum(stored.size for _, stored in ckpt.reader.index.slice_entries(key))
 
 
 def _values(part: Part, array: Array | None, limit: int | None) -> Values:

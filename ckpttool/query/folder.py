@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING
 
 from ckpttool.bundle.index import BundleIndex
 from ckpttool.bundle.naming import shard_path
-from ckpttool.checkpoint.folder import STATE_NAME, CheckpointFiles, list_checkpoints
+from ckpttool.checkpoint.folder import (
+    STATE_NAME,
+    CheckpointFiles,
+    checkpoint_name,
+    find_checkpoint,
+    list_checkpoints,
+)
 from ckpttool.errors import CkptError
 
 if TYPE_CHECKING:
@@ -62,9 +68,7 @@ def list_folder(folder: str) -> list[CheckpointRow]:
 
 def _row(files: CheckpointFiles, saved: dict[str, float]) -> CheckpointRow:
     match = _STEP.search(files.name)
-    tensors, missing = None, tuple(os.path.basename(path) for path in files.missing())
-    if files.generation == "V2":
-        tensors, missing = _inspect(files)
+    tensors, missing = (_inspect if files.generation == "V2" else _inspect_legacy)(files)
     return CheckpointRow(
         name=files.name,
         latest=files.latest,
@@ -104,6 +108,21 @@ def _inspect(files: CheckpointFiles) -> tuple[int | None, tuple[str, ...]]:
     return len(index.entries), tuple(missing)
 
 
+def _inspect_legacy(files: CheckpointFiles) -> tuple[int | None, tuple[str, ...]]:
+    """Do the same for format V1."""
+    from ckpttool.legacy.reader import LegacyReader
+
+    missing = tuple(os.path.basename(path) for path in files.missing())
+    try:
+        found = find_checkpoint(files.prefix)
+        if found is None:
+            return None, missing
+        with LegacyReader(found.prefix, found.files) as reader:
+            return len(reader.entries), missing
+    except CkptError as error:
+        return None, (*missing, f"a sound description of its tensors ({error})")
+
+
 def _saved_times(folder: str) -> dict[str, float]:
     """Return the times that the state file has, by name; it is no matter if there is none."""
     from ckpttool.meta.state import read_state
@@ -117,4 +136,4 @@ def _saved_times(folder: str) -> dict[str, float]:
     times = state.all_model_checkpoint_timestamps
     if len(times) != len(paths):
         return {}
-    return dict(zip(map(os.path.basename, paths), times, strict=True))
+    return dict(zip(map(checkpoint_name, paths), times, strict=True))

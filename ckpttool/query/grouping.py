@@ -62,7 +62,7 @@ def by_scope(rows: Sequence[TensorRow], depth: int) -> list[ScopeRow]:
         total = sums.setdefault((scope, row.kind), [0, 0, 0])
         total[0] += 1
         total[1] += row.elements
-        total[2] += row.bytes
+        total[2] += row.bytes or 0
     return [ScopeRow(*group, *total) for group, total in sums.items()]
 
 
@@ -87,6 +87,6 @@ def fold_numbers(rows: Sequence[TensorRow], *, object_paths: bool = True) -> lis
             "#" if at % 2 and any(parts[at] != text for parts, _ in members) else text
             for at, text in enumerate(first)
         )
-        size = sum(member.bytes for _, member in members)
+        size = sum(member.bytes or 0 for _, member in members)
         out.append(FoldedRow(name, len(members), row.dtype, row.shape, row.kind, size))
     return out

@@ -9,10 +9,15 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ckpttool.bundle.naming import index_path
-from ckpttool.checkpoint.folder import file_status, is_regular, list_checkpoints
+from ckpttool.checkpoint.folder import (
+    file_status,
+    find_checkpoint,
+    is_regular,
+    list_checkpoints,
+)
 from ckpttool.checkpoint.locate import EXPORT_META, Location, locate
-from ckpttool.errors import CkptError, MissingFileError, UnsupportedError
-from ckpttool.query.integrity_bundle import verify_bundle
+from ckpttool.errors import CkptError, MissingFileError
+from ckpttool.query.integrity_bundle import CheckpointResult, verify_bundle
 from ckpttool.query.integrity_data import Progress
 from ckpttool.query.integrity_findings import Finding, Severity, finding, finding_of
 from ckpttool.query.integrity_folder import check_folder, check_siblings
@@ -99,7 +104,8 @@ def verify(
     Args:
         path: anything that names a checkpoint, or a folder: then all checkpoints in it, and what
             lies beside them.
-        fast: look at the indexes and at the sizes of the data shards alone.
+        fast: look at the indexes and at the sizes of the data shards alone; in files of format V1
+            at what describes the tensors.
         jobs: how many threads may read; as many as there are processors by default.
         on_progress: called now and then with the bytes that were read of one checkpoint, and how
             many it will be.
@@ -107,7 +113,7 @@ def verify(
     Raises:
         MissingFileError: there is no such checkpoint.
         FileAccessError: the checkpoint cannot be read.
-        UnsupportedError: it is of a format that cannot be verified.
+        UnsupportedError: it is of a version that cannot be verified.
     """
     subjects = find_subjects(path)
     return list(verify_each(subjects, fast=fast, jobs=jobs, on_progress=on_progress))
@@ -119,16 +125,13 @@ def find_subjects(path: str | os.PathLike[str]) -> list[Subject]:
     Raises:
         MissingFileError: there is nothing.
         FileAccessError: a folder cannot be read.
-        UnsupportedError: the one checkpoint is of a format that cannot be verified.
     """
     typed = os.fspath(path)
     subjects = _in_folder(typed)
     if subjects:
         return subjects
     location = locate(typed)
-    if location.generation != "V2":
-        raise _not_v2(location.prefix)
-    return [Subject(typed, location.prefix, location=location)]
+    return [Subject(typed, location.prefix, generation=location.generation, location=location)]
 
 
 def verify_each(
@@ -154,7 +157,8 @@ def verify_each(
             counts = {}
             continue
         report = _verify_checkpoint(subject, fast, jobs, on_progress)
-        counts[os.path.basename(subject.prefix)] = report.source.shards if report.source else None
+        source = report.source if subject.generation == "V2" else None
+        counts[os.path.basename(subject.prefix)] = source.shards if source else None
         yield report
 
 
@@ -163,11 +167,7 @@ def _verify_checkpoint(
 ) -> Report:
     prefix = subject.prefix
     try:
-        if subject.generation != "V2":
-            raise _not_v2(prefix)
-        result = verify_bundle(
-            prefix, typed=subject.path, fast=fast, jobs=jobs, on_progress=on_progress
-        )
+        result = _verify_files(subject, fast, jobs, on_progress)
     except CkptError as error:
         if subject.location is not None:
             raise
@@ -177,7 +177,9 @@ def _verify_checkpoint(
         return Report(subject.path, prefix, "checkpoint", None, 0, 0, fast, failed)
     findings = result.findings
     if subject.location is not None:
-        num_shards = result.source.shards if result.source else None
+        num_shards = None
+        if result.source and subject.generation == "V2":
+            num_shards = result.source.shards
         findings += tuple(check_siblings(prefix, num_shards))
     return Report(
         subject.path,
@@ -188,6 +190,23 @@ def _verify_checkpoint(
         result.bytes_read,
         fast,
         findings,
+    )
+
+
+def _verify_files(
+    subject: Subject, fast: bool, jobs: int | None, on_progress: Progress | None
+) -> CheckpointResult:
+    if subject.generation == "V2":
+        return verify_bundle(
+            subject.prefix, typed=subject.path, fast=fast, jobs=jobs, on_progress=on_progress
+        )
+    from ckpttool.query.integrity_legacy import verify_legacy
+
+    found = subject.location or find_checkpoint(subject.prefix)
+    if found is None:
+        raise MissingFileError("the checkpoint is gone", path=subject.prefix)
+    return verify_legacy(
+        subject.prefix, found.files, typed=subject.path, fast=fast, on_progress=on_progress
     )
 
 
@@ -211,7 +230,3 @@ def _in_folder(typed: str) -> list[Subject]:
 
 def _no_checkpoint(folder: str) -> Finding:
     return finding("no-checkpoint", "there is no checkpoint in the folder", folder)
-
-
-def _not_v2(prefix: str) -> UnsupportedError:
-    return UnsupportedError("a checkpoint of format V1; this version verifies V2", path=prefix)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -21,13 +22,13 @@ _Identity = tuple[int, int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class BundleResult:
-    """What was found in a bundle.
+class CheckpointResult:
+    """What was found in a checkpoint.
 
     Attributes:
-        source: what it is; None where the index does not tell.
-        tensors: how many it has, as far as the index can be read.
-        bytes_read: bytes of the data shards whose checksums were computed.
+        source: what it is; None where that cannot be told.
+        tensors: how many it has, as far as that can be told.
+        bytes_read: bytes of tensors whose checksums were computed.
         findings: what is wrong, in the order of the files.
     """
 
@@ -44,7 +45,7 @@ def verify_bundle(
     fast: bool = False,
     jobs: int | None = None,
     on_progress: Progress | None = None,
-) -> BundleResult:
+) -> CheckpointResult:
     """Look a bundle over.
 
     Args:
@@ -59,15 +60,15 @@ def verify_bundle(
         UnsupportedError: the index is too large.
     """
     path = index_path(prefix)
-    before = {path: _identity(path)}
+    before = {path: identity_now(path)}
     counts = {split[2] for split in map(split_shard_path, find_shards(prefix)) if split}
     with RandomAccessFile(path) as file:
         survey = survey_index(file, counts)
         index_bytes = file.size
     layout = lay_out(prefix, survey)
-    before |= {shard.path: _identity(shard.path) for shard in layout.shards}
+    before |= {shard.path: identity_now(shard.path) for shard in layout.shards}
     findings = [*survey.findings, *layout.findings]
-    findings += _links_outside(list(before))
+    findings += links_outside(list(before))
     done = 0
     if not fast and survey.header is not None:
         big_endian = survey.header.big_endian
@@ -78,13 +79,13 @@ def verify_bundle(
             from ckpttool.query.integrity_graph import check_graph
 
             findings += check_graph(survey, layout.shards, big_endian=big_endian)
-    changed = [each for each, identity in before.items() if identity != _identity(each)]
+    changed = [each for each, identity in before.items() if identity != identity_now(each)]
     if changed:
-        findings = [finding("changed-while-reading", _changed(changed[0]), changed[0])]
+        findings = [finding("changed-while-reading", changed_message(changed[0]), changed[0])]
     elif findings and _is_being_written(prefix, survey):
         message = "the index is not complete, and a save is under way or was given up"
         findings = [finding("being-written", message, path)]
-    return BundleResult(
+    return CheckpointResult(
         _source(prefix, typed, survey, layout, index_bytes),
         len(survey.tensors),
         done,
@@ -122,7 +123,7 @@ def _source(
     )
 
 
-def _identity(path: str) -> _Identity | None:
+def identity_now(path: str) -> _Identity | None:
     """Return what changes when a file is replaced or written to; None if it is gone."""
     try:
         status = os.stat(path)
@@ -131,13 +132,15 @@ def _identity(path: str) -> _Identity | None:
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
-def _changed(path: str) -> str:
-    if _identity(path) is None:
+def changed_message(path: str) -> str:
+    """Say what became of a file that is not what it was."""
+    if identity_now(path) is None:
         return "the file was removed while the checkpoint was read"
     return "the file changed while the checkpoint was read; try again"
 
 
-def _links_outside(paths: list[str]) -> list[Finding]:
+def links_outside(paths: Iterable[str]) -> list[Finding]:
+    """Tell of files that are links to another folder."""
     found = []
     for path in paths:
         if not os.path.islink(path):

@@ -25,6 +25,7 @@ CODES: Mapping[str, Severity] = {
     "slice-orphan": "damage",
     "shard-missing": "damage",
     "shard-short": "damage",
+    "shards-disagree": "damage",
     "extent-overlap": "damage",
     "bad-crc": "damage",
     "bad-strings": "damage",

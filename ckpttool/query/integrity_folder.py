@@ -9,7 +9,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 
 from ckpttool.bundle.naming import INDEX_SUFFIX, index_path, split_shard_path
-from ckpttool.checkpoint.folder import META_SUFFIX, STATE_NAME, find_checkpoint, is_regular
+from ckpttool.checkpoint.folder import (
+    META_SUFFIX,
+    STATE_NAME,
+    checkpoint_stem,
+    find_checkpoint,
+    is_regular,
+)
 from ckpttool.errors import CkptError
 from ckpttool.meta.state import CheckpointState, read_state
 from ckpttool.query.integrity_findings import Finding, finding, finding_of
@@ -151,7 +157,7 @@ def _is_member(name: str, base: str) -> bool:
     if name.endswith((INDEX_SUFFIX, META_SUFFIX)):
         name = os.path.splitext(name)[0]
     split = split_shard_path(name)
-    return (split[0] if split else name) == base
+    return base in (split[0] if split else name, checkpoint_stem(name))
 
 
 def _strays(

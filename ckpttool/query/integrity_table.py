@@ -6,7 +6,9 @@ is bad is to be told, and what other blocks hold is to be looked at as well.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from ckpttool.errors import ChecksumError, CkptError, CorruptError
 from ckpttool.query.integrity_findings import Finding, finding, finding_of, text_of
@@ -28,37 +30,72 @@ class Survey:
     """What there is in a table.
 
     Attributes:
+        keys: of all entries in blocks that could be read.
         entries: value by key, and the block it lies in.
         findings: what is wrong.
         complete: whether every block could be read, so that what is not among the entries is not
             in the table.
     """
 
+    keys: set[bytes] = field(default_factory=set)
     entries: dict[bytes, tuple[bytes, BlockHandle]] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
     complete: bool = True
 
 
+class TakeBlock(Protocol):
+    """Looks a data block over; `take_keys` is what it has to do with the keys."""
+
+    def __call__(
+        self, file: RandomAccessFile, handle: BlockHandle, low: bytes | None, separator: bytes
+    ) -> None:
+        """Take the block at `handle`, whose keys lie above `low` and not above `separator`.
+
+        Raises:
+            CkptError: it cannot be read.
+        """
+
+
 def survey_table(file: RandomAccessFile) -> Survey:
     """Read all blocks of a table that can be read."""
     survey = Survey()
+
+    def take(
+        file: RandomAccessFile, handle: BlockHandle, low: bytes | None, separator: bytes
+    ) -> None:
+        entries = read_entries(file, handle)
+        new = take_keys(file, handle, low, separator, [key for key, _ in entries], survey)
+        survey.entries.update((key, (value, handle)) for key, value in entries if key in new)
+
+    survey_blocks(file, survey, take)
+    return survey
+
+
+def survey_blocks(file: RandomAccessFile, survey: Survey, take: TakeBlock) -> None:
+    """Look over all of a table but what is in its data blocks, which is left to `take`."""
     footer = _footer(file, survey)
     if footer is None:
         survey.complete = False
-        return survey
+        return
     blocks = _index(file, footer.index, survey)
     low: bytes | None = None
     for separator, handle in blocks:
-        _take_block(file, handle, low, separator, survey)
+        try:
+            take(file, handle, low, separator)
+        except CkptError as error:
+            up_to = f"up to '{_shown(separator)}'"
+            if low is not None:
+                up_to = f"between '{_shown(low)}' and '{_shown(separator)}'"
+            survey.findings.append(_of_block(error, file, handle, f"the block of keys {up_to}"))
+            survey.complete = False
         low = separator
     try:
         read_entries(file, footer.metaindex)
     except CkptError as error:
         survey.findings.append(_of_block(error, file, footer.metaindex, "the metaindex block"))
-        return survey
+        return
     if survey.complete:
         _check_cover(file, [footer.metaindex, footer.index, *(each for _, each in blocks)], survey)
-    return survey
 
 
 def _footer(file: RandomAccessFile, survey: Survey) -> Footer | None:
@@ -132,46 +169,28 @@ def _index(
     return blocks
 
 
-def _take_block(
+def take_keys(
     file: RandomAccessFile,
     handle: BlockHandle,
     low: bytes | None,
     separator: bytes,
+    keys: Sequence[bytes],
     survey: Survey,
-) -> None:
-    try:
-        entries = read_entries(file, handle)
-    except CkptError as error:
-        up_to = f"up to '{_shown(separator)}'"
-        if low is not None:
-            up_to = f"between '{_shown(low)}' and '{_shown(separator)}'"
-        survey.findings.append(_of_block(error, file, handle, f"the block of keys {up_to}"))
-        survey.complete = False
-        return
-    if entries and ((low is not None and entries[0][0] <= low) or entries[-1][0] > separator):
-        survey.findings.append(
-            finding(
-                "bad-table",
-                "the keys of a table block lie outside what the index says of it",
-                file.path,
-                offset=handle.offset,
-                size=handle.size,
-            )
-        )
-    for key, value in entries:
-        if key in survey.entries:
-            survey.findings.append(
-                finding(
-                    "bad-table",
-                    "the key is in the table twice",
-                    file.path,
-                    offset=handle.offset,
-                    size=handle.size,
-                    key=text_of(key),
-                )
-            )
-        else:
-            survey.entries[key] = (value, handle)
+) -> set[bytes]:
+    """Look over the keys of a block, which rise; return those that no block had before."""
+
+    def tell(message: str, key: str | None = None) -> None:
+        place = {"offset": handle.offset, "size": handle.size}
+        survey.findings.append(finding("bad-table", message, file.path, key=key, **place))
+
+    if keys and ((low is not None and keys[0] <= low) or keys[-1] > separator):
+        tell("the keys of a table block lie outside what the index says of it")
+    for key in keys:
+        if key in survey.keys:
+            tell("the key is in the table twice", text_of(key))
+    new = set(keys).difference(survey.keys)
+    survey.keys |= new
+    return new
 
 
 def _check_cover(file: RandomAccessFile, handles: list[BlockHandle], survey: Survey) -> None:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ckpttool.bundle.entry import BundleEntry
+from ckpttool.bundle.reader import BundleReader
 from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.checkpoint.select import Selector
 from ckpttool.coding.checksum import unmask
 from ckpttool.meta.object_keys import object_path
-from ckpttool.query.source import Source
+from ckpttool.query.source import Source, select_rows
 from ckpttool.tensor.shape import Shape, element_count
+
+if TYPE_CHECKING:
+    from ckpttool.legacy.reader import LegacyReader
 
 SORT_ORDERS = ("key", "bytes", "shard")
 
@@ -22,9 +26,9 @@ class SliceRow(NamedTuple):
 
     spec: str
     shard: int
-    offset: int
-    bytes: int
-    crc32c: int
+    offset: int | None
+    bytes: int | None
+    crc32c: int | None
 
 
 class TensorRow(NamedTuple):
@@ -39,10 +43,11 @@ class TensorRow(NamedTuple):
         shape: of the whole tensor.
         kind: what it is: weight, slot, optimizer, step, ema, iterator, table, graph or other.
         elements: how many it has.
-        bytes: stored bytes, of all slices together.
-        shard: number of the data shard; None for a partitioned tensor.
-        offset: first byte in that shard; None for a partitioned tensor.
-        crc32c: of the stored bytes, not masked; None for a partitioned tensor.
+        bytes: stored bytes, of all slices together. For V1, where that cannot be told without
+            reading them, what the elements take in memory; None for strings.
+        shard: number of the data shard, or of the file of V1; None for a partitioned tensor.
+        offset: first byte in that shard; None for a partitioned tensor and for V1.
+        crc32c: of the stored bytes, not masked; None for a partitioned tensor and for V1.
         slices: of a partitioned tensor.
     """
 
@@ -52,7 +57,7 @@ class TensorRow(NamedTuple):
     shape: tuple[int, ...]
     kind: str
     elements: int
-    bytes: int
+    bytes: int | None
     shard: int | None
     offset: int | None
     crc32c: int | None
@@ -61,7 +66,7 @@ class TensorRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """Sums over tensors."""
+    """Sums over tensors; bytes that cannot be told are left out."""
 
     tensors: int
     elements: int
@@ -74,7 +79,7 @@ class Totals:
         for row in rows:
             tensors += 1
             elements += row.elements
-            size += row.bytes
+            size += row.bytes or 0
         return cls(tensors, elements, size)
 
 
@@ -114,10 +119,10 @@ def list_tensors(
     """
     rows = tensor_rows(ckpt)
     if selector is not None:
-        rows = selector.select(rows)
+        rows = select_rows(ckpt, selector, rows)
     totals = Totals.of(rows)
     if sort == "bytes":
-        rows.sort(key=lambda row: -row.bytes)
+        rows.sort(key=lambda row: -(row.bytes or 0))
     elif sort == "shard":
         rows.sort(key=_place)
     return Listing(Source.of(ckpt), rows if limit is None else rows[:limit], totals)
@@ -126,7 +131,10 @@ def list_tensors(
 def tensor_rows(ckpt: Checkpoint) -> list[TensorRow]:
     """Return the row of every tensor, by key bytes."""
     kinds = ckpt.kinds
-    entries = ckpt.entries.items()
+    reader = ckpt.reader
+    if not isinstance(reader, BundleReader):
+        return list(_legacy_rows(ckpt, reader))
+    entries = reader.entries.items()
     paths = map(object_path if ckpt.style == "object" else _no_path, ckpt.entries)
     # Tensors by the hundred thousand share a few shapes.
     counts: dict[Shape, int] = {}
@@ -138,7 +146,7 @@ def tensor_rows(ckpt: Checkpoint) -> list[TensorRow]:
             count = counts[shape] = element_count(shape)
         kind = kinds[key]
         if slices:
-            rows.append(_partitioned_row(ckpt, key, path, kind, entry))
+            rows.append(_partitioned_row(reader, key, path, kind, entry))
         else:
             row = (
                 key,
@@ -166,18 +174,46 @@ def _no_path(key: str) -> None:
 
 
 def _partitioned_row(
-    ckpt: Checkpoint, key: str, path: str | None, kind: str, entry: BundleEntry
+    reader: BundleReader, key: str, path: str | None, kind: str, entry: BundleEntry
 ) -> TensorRow:
     slices = tuple(
         SliceRow(str(part), stored.shard_id, stored.offset, stored.size, unmask(stored.crc32c))
-        for part, stored in ckpt.bundle.index.slice_entries(key)
+        for part, stored in reader.index.slice_entries(key)
     )
-    size = sum(part.bytes for part in slices)
+    size = sum(part.bytes or 0 for part in slices)
     dtype, shape = entry.dtype.name, entry.shape
     return TensorRow(key, path, dtype, shape, kind, entry.elements, size, None, None, None, slices)
 
 
+def _legacy_rows(ckpt: Checkpoint, reader: LegacyReader) -> Iterator[TensorRow]:
+    for key, entry in reader.entries.items():
+        whole, size = entry.whole, entry.dtype.size
+        slices = tuple(
+            SliceRow(
+                str(part),
+                shard_id,
+                None,
+                None if size is None else size * element_count(part.shape(entry.shape)),
+                None,
+            )
+            for part, shard_id in (() if whole else entry.parts)
+        )
+        yield TensorRow(
+            key,
+            ckpt.object_path(key),
+            entry.dtype.name,
+            entry.shape,
+            ckpt.kinds[key],
+            entry.elements,
+            entry.size,
+            whole.shard_id if whole else None,
+            None,
+            None,
+            slices,
+        )
+
+
 def _place(row: TensorRow) -> tuple[int, int]:
-    if row.shard is not None and row.offset is not None:
-        return row.shard, row.offset
-    return min((part.shard, part.offset) for part in row.slices)
+    if row.shard is not None:
+        return row.shard, row.offset or 0
+    return min(((part.shard, part.offset or 0) for part in row.slices), default=(0, 0))

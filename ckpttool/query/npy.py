@@ -151,7 +151,7 @@ def _padded(part: Part) -> Array:
 
 def _check_destination(ckpt: Checkpoint, path: str, *, force: bool) -> None:
     location = ckpt.location
-    own = [ckpt.bundle.index.path, *(file.path for file in ckpt.bundle.shard_files())]
+    own = [ckpt.reader.path, *(file.path for file in ckpt.reader.shard_files())]
     own += filter(None, (location.meta_path, location.state_path))
     for file in own:
         with suppress(OSError):

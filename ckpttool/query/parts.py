@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import product
+from collections.abc import Iterator
 
 import numpy as np
 
 from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.errors import CkptError, UnsupportedError
-from ckpttool.tensor.region import Index
+from ckpttool.tensor.region import Index, boxes
 from ckpttool.tensor.shape import element_count
 from ckpttool.tensor.slices import Bounds, check_coverage
 from ckpttool.tensor.values import Array, decode_array
@@ -86,7 +85,7 @@ class Part:
             CorruptError: the stored bytes are damaged.
         """
         if self.index is None:
-            return self.ckpt.bundle.read(self.key)
+            return self.ckpt.reader.read(self.key)
         value = self.ckpt.read_region(self.key, self.index)
         if isinstance(value, np.ndarray):
             return value
@@ -122,7 +121,7 @@ class Part:
             if self.index is None:
                 for _ in self._chunks():
                     pass  # slices cross blocks: their checksums are compared beforehand
-            for bounds in _boxes(self.shape, _BLOCK // (self.dtype.size or 1)):
+            for bounds in boxes(self.shape, _BLOCK // (self.dtype.size or 1)):
                 yield self.box(bounds).reshape(-1)
 
     def _check(self) -> None:
@@ -133,7 +132,7 @@ class Part:
         except ValueError:
             problem = f"NumPy has no arrays of {rank} dimensions"
         if problem:
-            raise UnsupportedError(problem, path=self.ckpt.bundle.index.path, key=self.key)
+            raise UnsupportedError(problem, path=self.ckpt.reader.path, key=self.key)
 
     def _chunks(self) -> Iterator[Array]:
         """Yield the elements in stored order, that of the slices for a partitioned tensor."""
@@ -141,10 +140,10 @@ class Part:
             try:
                 check_coverage(self.entry.shape, self.entry.slices)
             except CkptError as error:
-                error.locate(path=self.ckpt.bundle.index.path, key=self.key)
+                error.locate(path=self.ckpt.reader.path, key=self.key)
                 raise
-        big_endian = self.ckpt.bundle.header.big_endian
-        for chunk in self.ckpt.bundle.chunks(self.key):
+        big_endian = self.ckpt.reader.big_endian
+        for chunk in self.ckpt.reader.chunks(self.key):
             count = len(chunk) // (self.dtype.size or 1)
             yield decode_array(self.dtype, (count,), chunk, big_endian=big_endian)
 
@@ -163,21 +162,3 @@ class Part:
             stop = None if steps.stop < 0 else steps.stop
             out.append(slice(steps.start, stop, steps.step) if steps else slice(0, 0))
         return tuple(out)
-
-
-def _boxes(shape: Sequence[int], limit: int) -> Iterator[Bounds]:
-    """Cut a shape into boxes of at most `limit` elements that follow each other in C order."""
-    axis, inner = len(shape), 1
-    while axis and inner * shape[axis - 1] <= limit:
-        axis -= 1
-        inner *= shape[axis]
-    whole = tuple((0, dim) for dim in shape[axis:])
-    if not axis:
-        yield whole
-        return
-    length = shape[axis - 1]
-    step = max(1, limit // inner)
-    for outer in product(*map(range, shape[: axis - 1])):
-        for start in range(0, length, step):
-            lead = tuple((at, at + 1) for at in outer)
-            yield (*lead, (start, min(start + step, length)), *whole)

@@ -3,9 +3,28 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ckpttool.bundle.reader import BundleReader
+from ckpttool.checkpoint.nearest import quoted
 from ckpttool.checkpoint.open import Checkpoint
+from ckpttool.checkpoint.select import N, Selector
+from ckpttool.errors import SelectionError
+
+
+def select_rows(ckpt: Checkpoint, selector: Selector, rows: Sequence[N]) -> list[N]:
+    """Return the rows of a checkpoint that are selected.
+
+    Raises:
+        SelectionError: a pattern selects nothing; files that might have it are named.
+    """
+    try:
+        return selector.select(rows)
+    except SelectionError as error:
+        if ckpt.missing_files:
+            error.message += f"; not looked for in what is missing: {quoted(ckpt.missing_files)}"
+        raise
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,11 +36,11 @@ class Source:
         prefix: the checkpoint that this led to.
         generation: `"V1"` or `"V2"`.
         style: `"object"` or `"name"`.
-        shards: how many data shards the index counts.
-        byte_order: `"little"` or `"big"`.
-        index_bytes: size of the index.
-        data_bytes: size of the data shards that are there.
-        missing_shards: names of the data shards that hold tensors and are not there.
+        shards: how many data shards the index counts; of V1 how many files there should be.
+        byte_order: `"little"` or `"big"`; None for V1, where it has no meaning.
+        index_bytes: size of the index; None for V1, which has none.
+        data_bytes: size of the data shards, or files, that are there.
+        missing_shards: names of those that hold tensors and are not there.
     """
 
     path: str
@@ -29,23 +48,25 @@ class Source:
     generation: str
     style: str
     shards: int
-    byte_order: str
-    index_bytes: int
+    byte_order: str | None
+    index_bytes: int | None
     data_bytes: int
     missing_shards: tuple[str, ...]
 
     @classmethod
     def of(cls, ckpt: Checkpoint) -> Source:
         """Describe an open checkpoint; its shards are looked for, not opened."""
-        files = ckpt.bundle.shard_files()
+        reader = ckpt.reader
+        files = reader.shard_files()
+        bundle = reader if isinstance(reader, BundleReader) else None
         return cls(
             path=ckpt.location.typed,
             prefix=ckpt.prefix,
             generation=ckpt.generation,
             style=ckpt.style,
-            shards=ckpt.bundle.header.num_shards,
-            byte_order="big" if ckpt.bundle.header.big_endian else "little",
-            index_bytes=ckpt.bundle.index.size,
+            shards=reader.num_shards,
+            byte_order=("big" if bundle.big_endian else "little") if bundle else None,
+            index_bytes=bundle.index.size if bundle else None,
             data_bytes=sum(file.size or 0 for file in files),
             missing_shards=tuple(os.path.basename(f.path) for f in files if f.size is None),
         )

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
+from ckpttool.checkpoint.folder import checkpoint_name
 from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.errors import CkptError, UnsupportedError
 from ckpttool.meta.metagraph import MetaGraph as MetaGraph  # for those who render a summary
@@ -163,7 +164,7 @@ def summarize(ckpt: Checkpoint) -> Summary:
         latest=latest,
         shards=tuple(
             ShardSummary(os.path.basename(file.path), file.size)
-            for file in ckpt.bundle.shard_files()
+            for file in ckpt.reader.shard_files()
         ),
         totals=_group("", rows),
         kinds=tuple(_groups(rows, lambda row: row.kind)),
@@ -213,7 +214,7 @@ def _is_own_scalar(ckpt: Checkpoint, key: str | None) -> bool:
 
 
 def _scalar(ckpt: Checkpoint, key: str) -> int:
-    value = ckpt.bundle.read(key).reshape(-1)
+    value = ckpt.reader.read(key).reshape(-1)
     if len(value) != 1:
         raise UnsupportedError("not a single number", path=ckpt.prefix, key=key)
     return int(value[0])
@@ -226,7 +227,7 @@ def _is_latest(ckpt: Checkpoint) -> bool | None:
     # A folder may have been moved since, so of an absolute path only the name counts.
     folder = os.path.realpath(os.path.dirname(path))
     here = os.path.realpath(os.path.dirname(ckpt.prefix)) == folder
-    return here and os.path.basename(state.model_checkpoint_path) == os.path.basename(ckpt.prefix)
+    return here and checkpoint_name(state.model_checkpoint_path) == os.path.basename(ckpt.prefix)
 
 
 def _groups(rows: Iterable[TensorRow], name_of: Callable[[TensorRow], str]) -> Iterator[Group]:
@@ -239,4 +240,4 @@ def _groups(rows: Iterable[TensorRow], name_of: Callable[[TensorRow], str]) -> I
 
 def _group(name: str, rows: list[TensorRow]) -> Group:
     parameters = sum(row.elements for row in rows if row.dtype not in ("string", "variant"))
-    return Group(name, len(rows), parameters, sum(row.bytes for row in rows))
+    return Group(name, len(rows), parameters, sum(row.bytes or 0 for row in rows))

@@ -9,8 +9,13 @@ from collections.abc import Sequence
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 
 
-def size(count: int) -> str:
-    """Return a number of bytes in the largest fitting unit: `48 B`, `1.5 KiB`, `12.0 MiB`."""
+def size(count: int | None) -> str:
+    """Return a number of bytes in the largest fitting unit: `48 B`, `1.5 KiB`, `12.0 MiB`.
+
+    One that is not known is `? B`.
+    """
+    if count is None:
+        return "? B"
     if abs(count) < 1024:
         return f"{count} B"
     value = float(count)

@@ -156,7 +156,8 @@ def _summary(report: Report) -> str:
         return "no data could be looked at"
     parts = [humanize.counted(report.tensors, "tensor")]
     size = humanize.size(report.source.data_bytes)
-    parts.append(f"{size} in {humanize.counted(report.source.shards, 'data shard')}")
+    noun = "data shard" if report.source.generation == "V2" else "file"
+    parts.append(f"{size} in {humanize.counted(report.source.shards, noun)}")
     if report.fast:
         parts.append("data not read")
     return ", ".join(parts)

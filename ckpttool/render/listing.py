@@ -215,7 +215,7 @@ def tensor_document(row: TensorRow) -> dict[str, object]:
 
 
 def _slice_document(part: SliceRow) -> dict[str, object]:
-    return {**part._asdict(), "crc32c": f"{part.crc32c:08x}"}
+    return {**part._asdict(), "crc32c": None if part.crc32c is None else f"{part.crc32c:08x}"}
 
 
 def _checkpoint_document(row: CheckpointRow) -> dict[str, object]:
@@ -252,7 +252,10 @@ def _place(row: TensorRow) -> Iterator[object]:
     yield row.offset
     yield None if row.crc32c is None else f"{row.crc32c:08x}"
     yield (
-        " ".join(f"{part.spec}@{part.shard}:{part.offset}" for part in row.slices)
+        " ".join(
+            f"{part.spec}@{part.shard}" + ("" if part.offset is None else f":{part.offset}")
+            for part in row.slices
+        )
         if row.slices
         else None
     )

@@ -70,13 +70,15 @@ def _facts(summary: Summary) -> Iterator[tuple[str, str]]:
     source, totals = summary.source, summary.totals
     yield "written by", _writer(summary.writer)
     style = "object-based" if source.style == "object" else "name-based"
-    yield "format", f"{source.generation}, {style}, {source.byte_order}-endian"
-    files = f"index {humanize.size(source.index_bytes)}"
+    order = "" if source.byte_order is None else f", {source.byte_order}-endian"
+    yield "format", f"{source.generation}, {style}{order}"
+    files = [] if source.index_bytes is None else [f"index {humanize.size(source.index_bytes)}"]
     present = [shard for shard in summary.shards if shard.bytes is not None]
     if present:
-        shards = humanize.counted(len(present), "data shard")
-        files += f", {shards} {humanize.size(source.data_bytes)}"
-    yield "files", files
+        noun = "file" if source.index_bytes is None else "data shard"
+        shards = humanize.counted(len(present), noun)
+        files.append(f"{shards} {humanize.size(source.data_bytes)}")
+    yield "files", ", ".join(files)
     missing = [shard for shard in summary.shards if shard.bytes is None]
     if missing:
         yield "missing", ", ".join(printable(shard.name) for shard in missing)

@@ -157,7 +157,7 @@ def _write_markdown(rows: Iterable[Row], columns: Sequence[Column], stream: Text
     _write_lines([f"| {' | '.join(headings)} |", f"| {' | '.join(rules)} |"], stream)
     for batch in _batches(rows):
         cells = [
-            list(map(_escape_markdown if number else _code_span, human_texts(values, column)))
+            list(map(_escape_markdown if number else code_span, human_texts(values, column)))
             for number, (values, column) in enumerate(
                 zip(zip(*batch, strict=True), columns, strict=True)
             )
@@ -172,7 +172,7 @@ def _escape_markdown(text: str) -> str:
     return text
 
 
-def _code_span(text: str) -> str:
+def code_span(text: str) -> str:
     """Return text as code, fenced by more backticks than it has in a row."""
     if not text:
         return ""

@@ -77,5 +77,5 @@ def _slots(slots: tuple[SlotNode, ...]) -> str:
         printable(name) if count == 1 else f"{printable(name)} × {count}"
         for name, count in names.items()
     )
-    size = sum(slot.tensor.bytes for slot in slots if slot.tensor is not None)
+    size = sum(slot.tensor.bytes or 0 for slot in slots if slot.tensor is not None)
     return f"+ slots {listed}: {humanize.size(size)}"

@@ -4,6 +4,8 @@ format          the bytes around blocks: handle, trailer, footer; how keys are s
 block           the entries of one block
 stored          reading one block as it is stored
 reader          walking a table file
+values          blocks whose values may be too large to be read at once
+lookup          finding single keys
 block_builder   building one block
 builder         building a table
 """

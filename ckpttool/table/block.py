@@ -20,7 +20,7 @@ from ckpttool.errors import CorruptError
 _MAX_32 = (1 << 32) - 1
 # Keys that share much of one another take more room decoded than stored. Writers spell a key out
 # after 16 entries at the latest, so more than this is an attempt to fill the memory.
-_MAX_EXPANSION = 64
+MAX_EXPANSION = 64
 
 
 def decode_block(data: bytes) -> list[tuple[bytes, bytes]]:
@@ -38,7 +38,7 @@ def decode_block(data: bytes) -> list[tuple[bytes, bytes]]:
     append = out.append
     key = b""
     pos = 0
-    room = _MAX_EXPANSION * (len(data) + 1024)
+    room = MAX_EXPANSION * (len(data) + 1024)
     while pos < end:
         start = pos
         # Nearly always three one-byte lengths; anything else takes the general way.

@@ -28,7 +28,7 @@ class TableReader:
 
     def __init__(self, file: RandomAccessFile) -> None:
         self._file = file
-        self._index = self._decode_index(read_footer(file).index)
+        self._index = read_index(file)
 
     def items(self) -> Iterator[tuple[bytes, bytes]]:
         """Yield every key and value, in key order.
@@ -51,20 +51,23 @@ class TableReader:
             yield from entries
             low = separator
 
-    def _decode_index(self, index: BlockHandle) -> list[tuple[bytes, BlockHandle]]:
-        out = []
-        end = 0
-        for separator, value in read_entries(self._file, index):
-            try:
-                handle, _ = BlockHandle.decode(value)
-            except CorruptError as error:
-                raise CorruptError(
-                    error.message, path=self._file.path, offset=index.offset
-                ) from error
-            if handle.offset < end:
-                raise CorruptError(
-                    "table blocks overlap", path=self._file.path, offset=handle.offset
-                )
-            end = handle.offset + handle.size + TRAILER_SIZE
-            out.append((separator, handle))
-        return out
+
+def read_index(file: RandomAccessFile) -> list[tuple[bytes, BlockHandle]]:
+    """Return the separator and the place of every data block, in their order.
+
+    Raises:
+        CorruptError: the file is not a table or contradicts itself.
+    """
+    index = read_footer(file).index
+    out = []
+    end = 0
+    for separator, value in read_entries(file, index):
+        try:
+            handle, _ = BlockHandle.decode(value)
+        except CorruptError as error:
+            raise CorruptError(error.message, path=file.path, offset=index.offset) from error
+        if handle.offset < end:
+            raise CorruptError("table blocks overlap", path=file.path, offset=handle.offset)
+        end = handle.offset + handle.size + TRAILER_SIZE
+        out.append((separator, handle))
+    return out

@@ -78,23 +78,47 @@ def read_entries(
 
 def _read_block(file: RandomAccessFile, handle: BlockHandle, verify: bool) -> bytes:
     path, offset = file.path, handle.offset
-    if offset + handle.size + TRAILER_SIZE > file.size - FOOTER_SIZE:
+    check_place(file, handle)
+    raw = file.read_at(offset, handle.size + TRAILER_SIZE)
+    kind = raw[handle.size]
+    if verify:
+        computed = crc32c(memoryview(raw)[: handle.size + 1])
+        check_trailer(raw[handle.size :], computed, path=path, offset=offset)
+    block = raw[: handle.size]
+    if kind == NO_COMPRESSION:
+        return block
+    return bytes(decompress(kind, memoryview(block), path=path, offset=offset))
+
+
+def check_place(file: RandomAccessFile, handle: BlockHandle) -> None:
+    """Check that a block lies within the file and is not too large.
+
+    Raises:
+        TruncatedError: it does not.
+        UnsupportedError: it is.
+    """
+    if handle.offset + handle.size + TRAILER_SIZE > file.size - FOOTER_SIZE:
         raise TruncatedError(
             f"a table block of {handle.size} bytes runs past the end of the file",
-            path=path,
-            offset=offset,
+            path=file.path,
+            offset=handle.offset,
         )
     if handle.size > _MAX_BLOCK_SIZE:
         raise UnsupportedError(
             f"a table block of {handle.size} bytes is more than {_MAX_BLOCK_SIZE}",
-            path=path,
-            offset=offset,
+            path=file.path,
+            offset=handle.offset,
         )
-    raw = file.read_at(offset, handle.size + TRAILER_SIZE)
-    kind = raw[handle.size]
-    stored = unmask(struct.unpack_from("<I", raw, handle.size + 1)[0])
-    computed = crc32c(memoryview(raw)[: handle.size + 1])
-    if verify and stored != computed:
+
+
+def check_trailer(trailer: bytes, computed: int, *, path: str, offset: int) -> None:
+    """Hold the crc32c of a block and its type byte against the one in its trailer.
+
+    Raises:
+        ChecksumError: they differ.
+    """
+    stored = unmask(struct.unpack_from("<I", trailer, 1)[0])
+    if stored != computed:
         raise ChecksumError(
             "a table block is damaged",
             stored=stored,
@@ -102,15 +126,23 @@ def _read_block(file: RandomAccessFile, handle: BlockHandle, verify: bool) -> by
             path=path,
             offset=offset,
         )
-    block = raw[: handle.size]
-    if kind == NO_COMPRESSION:
-        return block
-    if kind == SNAPPY:
-        return _decompress(block, path, offset)
-    raise UnsupportedError(f"table compression {kind} is not known", path=path, offset=offset)
 
 
-def _decompress(block: bytes, path: str, offset: int) -> bytes:
+def decompress(kind: int, block: memoryview, *, path: str, offset: int) -> memoryview:
+    """Return the bytes of a compressed block.
+
+    Args:
+        kind: how it is compressed, as its trailer says.
+        block: the stored bytes.
+        path: the file, for errors.
+        offset: where in the file the block begins, for errors.
+
+    Raises:
+        CorruptError: it does not decompress.
+        UnsupportedError: this kind is not known.
+    """
+    if kind != SNAPPY:
+        raise UnsupportedError(f"table compression {kind} is not known", path=path, offset=offset)
     import cramjam  # only files of unusual writers have compressed blocks
 
     try:
@@ -121,7 +153,7 @@ def _decompress(block: bytes, path: str, offset: int) -> bytes:
                 path=path,
                 offset=offset,
             )
-        return bytes(cramjam.snappy.decompress_raw(block))
+        return memoryview(cramjam.snappy.decompress_raw(block))
     except cramjam.DecompressionError as error:
         raise CorruptError(
             "a compressed table block does not decompress", path=path, offset=offset

@@ -71,6 +71,7 @@ class DType:
 _ML_DTYPES = ("bfloat16", "float8", "float4", "int4", "uint4", "int2", "uint2")
 
 STRING = DType(7, "string", None)
+INT64 = DType(9, "int64", 8, joinable=True)
 VARIANT = DType(21, "variant", None)
 
 _ALL = (
@@ -82,7 +83,7 @@ _ALL = (
     DType(6, "int8", 1, joinable=True),
     STRING,
     DType(8, "complex64", 8, joinable=True),
-    DType(9, "int64", 8, joinable=True),
+    INT64,
     DType(10, "bool", 1, joinable=True),
     DType(11, "qint8", 1, joinable=True),
     DType(12, "quint8", 1, joinable=True),

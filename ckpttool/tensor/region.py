@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from itertools import product
 
 from ckpttool.errors import SelectionError
 from ckpttool.tensor.shape import Shape
@@ -92,3 +94,21 @@ def within_box(index: Index, shape: Shape, box: Bounds) -> Index:
             # Going down to the first element, the stop must be None: -1 would mean the last one.
             out.append(slice(start - low, None if stop < low else stop - low, step))
     return tuple(out)
+
+
+def boxes(shape: Shape, limit: int) -> Iterator[Bounds]:
+    """Cut a shape into boxes of at most `limit` elements that follow each other in C order."""
+    axis, inner = len(shape), 1
+    while axis and inner * shape[axis - 1] <= limit:
+        axis -= 1
+        inner *= shape[axis]
+    whole = tuple((0, dim) for dim in shape[axis:])
+    if not axis:
+        yield whole
+        return
+    length = shape[axis - 1]
+    step = max(1, limit // inner)
+    for outer in product(*map(range, shape[: axis - 1])):
+        for start in range(0, length, step):
+            lead = tuple((at, at + 1) for at in outer)
+            yield (*lead, (start, min(start + step, length)), *whole)

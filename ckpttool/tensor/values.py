@@ -124,7 +124,7 @@ def encode_array(dtype: DType, array: Array) -> tuple[memoryview, int | None]:
         InvalidTensorError: an element cannot be stored as this dtype.
     """
     if dtype == STRING:
-        data, crc = encode_strings([_string_bytes(item) for item in array.ravel().tolist()])
+        data, crc = encode_strings([string_bytes(item) for item in array.ravel().tolist()])
         return memoryview(data), crc
     if dtype == VARIANT:
         data, crc = encode_variants([_variant(item) for item in array.ravel().tolist()])
@@ -135,7 +135,12 @@ def encode_array(dtype: DType, array: Array) -> tuple[memoryview, int | None]:
     return contiguous.reshape(-1).view(np.uint8).data, None
 
 
-def _string_bytes(item: object) -> bytes:
+def string_bytes(item: object) -> bytes:
+    """Return the bytes of an element of a string tensor; text is UTF-8.
+
+    Raises:
+        InvalidTensorError: it is neither bytes nor text.
+    """
     if isinstance(item, str):
         try:
             return item.encode("utf-8", "surrogateescape")

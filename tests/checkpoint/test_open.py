@@ -16,6 +16,7 @@ from ckpttool.errors import (
     MissingKeyError,
     UnsupportedError,
 )
+from tests.legacy.handmade import LegacyFixture, legacy_fixture, legacy_fixtures
 from tests.support.fixtures import FIXTURES, BundleFixture, bundle, bundles, digest, manifest
 
 GUIDE = "v2/tf2.21/guide_legacy_adam/tf_ckpts/ckpt-5"
@@ -78,7 +79,7 @@ def test_a_damaged_shard_gives_no_value(tmp_path: os.PathLike[str]) -> None:
         shutil.copy(bundle(GUIDE).prefix + path, os.path.join(tmp_path, "ckpt-5" + path))
     prefix = os.path.join(tmp_path, "ckpt-5")
     with ckpttool.open_checkpoint(prefix) as ckpt:
-        entry = ckpt.entries[KERNEL]
+        entry = ckpt.bundle.entries[KERNEL]
     with open(prefix + ".data-00000-of-00001", "r+b") as file:
         file.seek(entry.offset + 3)
         file.write(b"\x55")
@@ -96,7 +97,7 @@ def test_a_damaged_object_graph_leaves_the_tensors(tmp_path: os.PathLike[str]) -
     for path in (".index", ".data-00000-of-00001"):
         shutil.copy(bundle(GUIDE).prefix + path, prefix + path)
     with ckpttool.open_checkpoint(prefix) as ckpt:
-        entry = ckpt.entries["_CHECKPOINTABLE_OBJECT_GRAPH"]
+        entry = ckpt.bundle.entries["_CHECKPOINTABLE_OBJECT_GRAPH"]
     with open(prefix + ".data-00000-of-00001", "r+b") as file:
         file.seek(entry.offset + entry.size - 1)
         file.write(b"\xff")
@@ -125,12 +126,48 @@ def test_folder_state_and_metagraphs() -> None:
             assert ckpt.metagraphs
 
 
-def test_v1_files_are_recognised_and_refused() -> None:
-    rows = [row for row in manifest() if row["format"] == "V1"]
-    assert rows
-    for row in rows:
-        with pytest.raises(UnsupportedError, match="V1"):
-            ckpttool.open_checkpoint(os.path.join(FIXTURES, row.get("pattern") or row["prefix"]))
+@pytest.mark.parametrize("fixture", legacy_fixtures(), ids=lambda fixture: fixture.name)
+def test_v1_checkpoints_are_mappings_too(fixture: LegacyFixture) -> None:
+    # By the pattern, by what the names begin with, and by any of the files.
+    for address in {fixture.address, fixture.prefix, *fixture.paths}:
+        with ckpttool.open_checkpoint(address) as ckpt:
+            assert (ckpt.generation, ckpt.style, ckpt.prefix) == ("V1", "name", fixture.prefix)
+            assert list(ckpt) == sorted(fixture.tensors)
+            for key, facts in fixture.tensors.items():
+                assert ckpt[key].shape == facts.shape
+                assert digest(ckpt[key]) == facts.sha256
+                assert ckpt.entries[key].dtype.name == facts.dtype
+                assert key in ckpt.kinds
+                assert ckpt.object_path(key) is None
+            assert ckpt.object_graph is None
+            with pytest.raises(UnsupportedError, match="V1"):
+                _ = ckpt.bundle
+
+
+def test_what_lies_beside_v1_files() -> None:
+    fixture = legacy_fixture("v1/tf1.15/partitioned_sharded/model.ckpt-7")
+    with ckpttool.open_checkpoint(os.path.dirname(fixture.prefix)) as ckpt:
+        assert ckpt.prefix == fixture.prefix
+        assert ckpt.state is not None and ckpt.location.address == "state"
+        assert ckpt.metagraph is not None
+        assert ckpt.metagraph.tensorflow_version == "1.15.5"
+    saver = legacy_fixture("v1/tf1.15/saver/model.ckpt-3")
+    with ckpttool.open_checkpoint(saver.prefix) as ckpt:
+        assert {"slot", "weight", "optimizer"} <= set(ckpt.kinds.values())
+        with pytest.raises(MissingKeyError, match="nearest: ") as caught:
+            ckpt[next(iter(ckpt)) + "x"]
+        assert "missing" not in caught.value.message
+
+
+def test_one_of_several_v1_files(tmp_path: os.PathLike[str]) -> None:
+    fixture = legacy_fixture("v1/tf1.15/partitioned_sharded/model.ckpt-7")
+    shutil.copy(fixture.paths[0], tmp_path)
+    alone = os.path.join(tmp_path, os.path.basename(fixture.paths[0]))
+    with ckpttool.open_checkpoint(alone) as ckpt:
+        assert ckpt.prefix == os.path.join(tmp_path, "model.ckpt-7")
+        assert "a" in ckpt and "b" not in ckpt
+        with pytest.raises(MissingKeyError, match="in what is missing: .*00001-of-00002"):
+            ckpt["b"]
 
 
 def test_arrays_outlive_the_checkpoint_and_are_the_callers_own() -> None:

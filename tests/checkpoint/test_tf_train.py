@@ -12,7 +12,8 @@ import pytest
 
 import ckpttool
 from ckpttool.errors import MissingKeyError
-from tests.support.fixtures import FIXTURES, bundle
+from tests.legacy.handmade import LegacyFixture, legacy_fixture, legacy_fixtures
+from tests.support.fixtures import FIXTURES, bundle, digest
 
 FOLDER = os.path.join(FIXTURES, "v2/tf2.21/guide_legacy_adam/tf_ckpts")
 STEP = "step/.ATTRIBUTES/VARIABLE_VALUE"
@@ -30,6 +31,32 @@ def test_reader() -> None:
     with pytest.raises(MissingKeyError):
         reader.get_tensor("step")
     assert f"{STEP} (DT_INT32) []" in reader.debug_string().decode().splitlines()
+
+
+@pytest.mark.parametrize("fixture", legacy_fixtures(), ids=lambda fixture: fixture.name)
+def test_reader_of_v1(fixture: LegacyFixture) -> None:
+    """Partitioned and half tensors too, which TensorFlow's own reader refuses."""
+    reader = ckpttool.load_checkpoint(fixture.address)
+    shapes = {key: list(facts.shape) for key, facts in fixture.tensors.items()}
+    assert reader.get_variable_to_shape_map() == shapes
+    dtypes = reader.get_variable_to_dtype_map()
+    assert {key: dtype.name for key, dtype in dtypes.items()} == {
+        key: facts.dtype for key, facts in fixture.tensors.items()
+    }
+    assert ckpttool.list_variables(fixture.address) == sorted(shapes.items())
+    for key, facts in fixture.tensors.items():
+        value = reader.get_tensor(key)
+        array = np.asarray(value, object if isinstance(value, bytes) else None)
+        assert digest(array) == facts.sha256
+    key = min(fixture.tensors)
+    value = ckpttool.load_variable(fixture.address, key + ":0")
+    assert np.shape(value) == fixture.tensors[key].shape
+    assert len(reader.debug_string().splitlines()) == len(shapes)
+
+
+def test_latest_checkpoint_in_several_v1_files() -> None:
+    fixture = legacy_fixture("v1/tf1.15/partitioned_sharded/model.ckpt-7")
+    assert ckpttool.latest_checkpoint(os.path.dirname(fixture.prefix)) == fixture.address
 
 
 def test_variables() -> None:

@@ -133,7 +133,7 @@ def test_fast_is_never_plainly_ok(damaged: Victim, fast: bool) -> None:
 def test_exit_codes(damaged: Victim, tmp_path: Path) -> None:
     assert ckpt("verify", LATEST).code == 0
     assert ckpt("verify", damaged.prefix).code == 1
-    assert ckpt("verify", os.path.join(FIXTURES, "v1/tf1.15/saver")).code == 2
+    assert ckpt("verify", os.path.join(FIXTURES, "v1/tf1.15/saver")).code == 0
     # Damage is the answer even if something else could not be looked at, else that is.
     for paths, code in (
         ((LATEST, "nowhere"), 2),
@@ -165,7 +165,6 @@ def test_strict_takes_warnings_for_damage(tmp_path: Path) -> None:
         ([FIXTURES], "no 'checkpoint' file in the folder"),
         ([os.path.join(FIXTURES, "README.md")], "not a file of a checkpoint"),
         (["/dev/null"], "not a regular file"),
-        ([os.path.join(FIXTURES, "v1/tf1.15/saver/model.ckpt-3")], "format V1"),
         ([LATEST, "--jobs", "0"], "--jobs"),
         ([], "PATH"),
     ],

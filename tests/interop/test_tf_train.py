@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import ckpttool
-from ckpttool.errors import CkptError, UnsupportedError
+from ckpttool.errors import CkptError
 from ckpttool.tensor.dtypes import VARIANT
 from tests.interop.corpus import FIXTURES, Fixture, checkpoints, state_files
 from tests.interop.values import content
@@ -44,13 +44,7 @@ def readers(tf: Any, fixture: Fixture) -> tuple[Any, ckpttool.CheckpointReader]:
     """Return both readers of a checkpoint that TensorFlow can open."""
     if "[" in fixture.path or not fixture.tensors:
         pytest.skip("TensorFlow cannot open it by this name, or cannot show its keys")
-    theirs = tf.train.load_checkpoint(fixture.path)
-    try:
-        return theirs, ckpttool.load_checkpoint(fixture.path)
-    except UnsupportedError as error:
-        if fixture.generation == "V1" and "V1" in str(error):
-            pytest.skip("checkpoints of format V1 cannot be read yet")
-        raise
+    return tf.train.load_checkpoint(fixture.path), ckpttool.load_checkpoint(fixture.path)
 
 
 @ANY_CHECKPOINT

@@ -222,13 +222,7 @@ def test_a_saved_model_is_its_variables(name: str) -> None:
     assert (report.kind, report.verdict()) == ("checkpoint", "ok")
 
 
-def test_format_v1_cannot_be_verified_yet() -> None:
-    single = os.path.join(FIXTURES, "v1/tf1.15/saver/model.ckpt-3")
-    with pytest.raises(UnsupportedError, match="V1"):
-        verify(single)
-    reports = verify(os.path.dirname(single))
-    assert [each.verdict() for each in reports] == ["unchecked", "unchecked", "ok"]
-    assert {code for each in reports for code in codes(each)} == {"unsupported"}
+def test_a_session_bundle() -> None:
     export = os.path.join(FIXTURES, "session_bundle/tf1.4/sharded_v2/export/00000123")
     (report,) = verify(export)
     assert report.verdict() == "ok"

@@ -516,6 +516,7 @@ def test_damage_is_told_with_its_place(case: Case, tmp_path: Path) -> None:
 
 # What has to be done while reading, or to a folder, is tested elsewhere.
 ELSEWHERE = {
+    "shards-disagree",
     "changed-while-reading",
     "no-checkpoint",
     "orphan",

@@ -120,3 +120,33 @@ def test_second_opinion(records: dict[bytes, bytes], block_size: int, interval: 
     assert build(ordered, options) == encoder.table(
         ordered, block_size=block_size, interval=interval
     )
+
+
+@pytest.mark.parametrize("first", [b"", b"x" * 600])
+@pytest.mark.parametrize("size", [0, 100, 1023, 1024, 5000])
+def test_values_in_pieces(first: bytes, size: int) -> None:
+    """A table is the same whether values come whole or in pieces, large ones too."""
+    options = TableOptions(block_size=512)
+    records = [(b"a", first), (b"b", bytes(size)), (b"c", b"small"), (b"d", b"y" * size)]
+    whole: list[bytes] = []
+    builder = TableBuilder(whole.append, options)
+    for key, value in records:
+        builder.add(key, value)
+    builder.finish()
+    pieces: list[bytes] = []
+    builder = TableBuilder(lambda data: pieces.append(bytes(data)), options)
+    for key, value in records:
+        cut = [value[at : at + 77] for at in range(0, len(value), 77)]
+        builder.add_pieces(key, len(value), cut)
+    builder.finish()
+    assert b"".join(pieces) == b"".join(whole)
+
+
+@pytest.mark.parametrize("size", [10, 2000])
+def test_pieces_of_another_size(size: int) -> None:
+    builder = TableBuilder(lambda data: None, TableOptions(block_size=512))
+    with pytest.raises(ValueError, match="bytes"):
+        builder.add_pieces(b"a", size, [bytes(size), b"1"])
+    with pytest.raises(ValueError, match="must rise"):
+        builder.add_pieces(b"", size, [bytes(size)])
+        builder.add_pieces(b"", size, [bytes(size)])

@@ -1,0 +1,90 @@
+"""The files of a V1 checkpoint, open for reading."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+
+from ckpttool.errors import (
+    ChangedError,
+    CkptError,
+    CorruptError,
+    MissingFileError,
+    UnsupportedError,
+)
+from ckpttool.legacy.records import SliceMeta, decode_meta
+from ckpttool.storage.source import Identity, RandomAccessFile
+from ckpttool.table.lookup import TableLookup
+
+# A checkpoint may have more files than a process may have open.
+_MAX_OPEN = 32
+# Some ten million tensors. It is held in memory, and a sparse file costs its sender nothing.
+MAX_META_SIZE = 1 << 30
+
+
+class LegacyFiles:
+    """Opens the files of a checkpoint when they are needed.
+
+    Args:
+        paths: of all files in shard order, also of those that are missing.
+
+    Attributes:
+        paths: as given.
+        sizes: size of each file once it was opened; None for one that is missing.
+    """
+
+    def __init__(self, paths: Sequence[str]) -> None:
+        self.paths = tuple(paths)
+        self.sizes: list[int | None] = [None] * len(self.paths)
+        self._identities: dict[int, Identity] = {}
+        self._open: OrderedDict[int, tuple[RandomAccessFile, TableLookup]] = OrderedDict()
+
+    def close(self) -> None:
+        """Close all files."""
+        while self._open:
+            self._open.popitem()[1][0].close()
+
+    def lookup(self, shard_id: int) -> TableLookup:
+        """Return the table of a file.
+
+        Raises:
+            MissingFileError: it does not exist.
+            ChangedError: it is not the one any more that was opened first.
+            CorruptError: it is not a table.
+        """
+        opened = self._open.pop(shard_id, None)
+        if opened is None:
+            file = RandomAccessFile(self.paths[shard_id])
+            if self._identities.setdefault(shard_id, file.identity) != file.identity:
+                raise ChangedError("the file changed while it was read", path=file.path)
+            self.sizes[shard_id] = file.size
+            opened = file, TableLookup(file)
+        self._open[shard_id] = opened
+        if len(self._open) > _MAX_OPEN:
+            self._open.popitem(last=False)[1][0].close()
+        return opened[1]
+
+    def describe(self, shard_id: int) -> list[SliceMeta] | None:
+        """Return what a file says of its tensors; None if it does not exist.
+
+        Raises:
+            CorruptError: the record that says it is missing or damaged.
+            UnsupportedError: the file is of a version that is not known.
+        """
+        path = self.paths[shard_id]
+        try:
+            record = self.lookup(shard_id).find(b"")
+        except MissingFileError:
+            return None
+        if record is None:
+            raise CorruptError("no record describes the tensors: no key is empty", path=path)
+        if record.size > MAX_META_SIZE:
+            raise UnsupportedError(
+                f"a description of {record.size} bytes is more than {MAX_META_SIZE}", path=path
+            )
+        try:
+            return decode_meta(record.read_at(0, record.size))
+        except CkptError as error:
+            error.offset = None  # counts from a message inside of the record
+            error.locate(path=path)
+            raise

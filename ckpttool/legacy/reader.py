@@ -1,0 +1,340 @@
+"""Reading a V1 checkpoint.
+
+Opening reads of each file where its blocks are, and the record that describes the tensors. A value
+leaves when the checksum of the block it lies in has been checked, except a part of a large tensor,
+for which that would take the whole.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from ckpttool.errors import (
+    CkptError,
+    CorruptError,
+    MissingFileError,
+    MissingKeyError,
+    UnsupportedError,
+)
+from ckpttool.legacy.entry import LegacyEntries, LegacyEntry, LegacyPart
+from ckpttool.legacy.files import LegacyFiles
+from ckpttool.legacy.records import find_values
+from ckpttool.table.values import TableValue
+from ckpttool.tensor.shape import Shape, element_count
+from ckpttool.tensor.slice_key import encode_slice_key
+from ckpttool.tensor.slices import Bounds, TensorSlice
+
+if TYPE_CHECKING:
+    from ckpttool.tensor.region import Index
+    from ckpttool.tensor.values import Array
+
+# By how much a block may be compressed at best.
+_MAX_RATIO = 22
+
+
+@dataclass(frozen=True, slots=True)
+class LegacyFile:
+    """A file of the checkpoint: its path, and its size in bytes or None where it is missing."""
+
+    path: str
+    size: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Values:
+    """The values of one slice as they lie in a file: a TensorProto within a record."""
+
+    key: str
+    record: TableValue
+    start: int
+    stop: int
+
+    def locate(self, error: CkptError) -> None:
+        """Give an error of decoding its place."""
+        offset = None if self.record.in_memory else error.offset
+        error.offset = self.record.offset + (offset or 0)
+        error.locate(path=self.record.path, key=self.key)
+
+
+class LegacyReader:
+    """An open V1 checkpoint.
+
+    Args:
+        prefix: what its files have in common.
+        paths: of all its files in shard order, also of those that are missing.
+
+    Attributes:
+        entries: every tensor that the files which are there tell of.
+        num_shards: how many files the checkpoint has.
+        big_endian: byte order in which `chunks` gives elements: that of this machine.
+
+    Raises:
+        CorruptError: a file is damaged, or two say different things of a tensor.
+        MissingFileError: there is no file at all.
+        UnsupportedError: a file is of a version that is not known.
+    """
+
+    def __init__(self, prefix: str, paths: Sequence[str]) -> None:
+        self.prefix = prefix
+        self.num_shards = len(paths)
+        self.big_endian = sys.byteorder == "big"
+        self._files = LegacyFiles(paths)
+        self._last: tuple[LegacyPart, str, Array] | None = None
+        try:
+            self.entries = self._describe()
+        except BaseException:
+            self.close()
+            raise
+        self.dtype_and_shape = self.entries.dtype_and_shape
+
+    def __enter__(self) -> LegacyReader:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the files; arrays read before stay valid."""
+        self._files.close()
+        self._last = None
+
+    @property
+    def path(self) -> str:
+        """The first file that is there, for what concerns none of them in particular."""
+        return next(
+            path
+            for path, size in zip(self._files.paths, self._files.sizes, strict=True)
+            if size is not None
+        )
+
+    def shard_files(self) -> list[LegacyFile]:
+        """Return the files in shard order."""
+        return [
+            LegacyFile(path, size)
+            for path, size in zip(self._files.paths, self._files.sizes, strict=True)
+        ]
+
+    def read(self, key: str) -> Array:
+        """Return the value of a tensor, its slices joined.
+
+        The array is the caller's own. Elements of strings are bytes.
+
+        Raises:
+            MissingKeyError: there is no such key.
+            MissingFileError: a file with part of it is missing.
+            CorruptError: the stored bytes are damaged, or the slices leave a gap or overlap.
+            UnsupportedError: the format has no such dtype.
+        """
+        entry = self._readable(key)
+        if entry.whole:
+            return self._decode(key, entry, entry.whole)
+        return self._join(key, entry, tuple((0, dim) for dim in entry.shape))
+
+    def read_region(self, key: str, index: Index) -> Array:
+        """Return part of a tensor.
+
+        Of floating-point and complex numbers in large blocks only the bytes that it needs are read,
+        and no checksum is checked. Else the slices that it touches are read as a whole.
+
+        Args:
+            key: the tensor's key.
+            index: a number or a slice for each dimension, as `tensor.region.fit_index` gives.
+        """
+        from ckpttool.tensor.proto_values import stored_run
+        from ckpttool.tensor.region import bounding_box, within_box
+        from ckpttool.tensor.values import array_part, decode_part
+
+        entry = self._readable(key)
+        whole = entry.whole
+        if whole is None:
+            box = bounding_box(index, entry.shape)
+            joined = self._join(key, entry, box)
+            part: Array = joined[within_box(index, entry.shape, box)]
+            return part
+        values = self._find(key, whole, verify=False)
+        run = stored_run(entry.dtype, values.record, values.start, values.stop)
+        size = entry.size
+        if run is None or run[1] - run[0] != size:
+            return array_part(self._remembered(key, entry, whole), index)
+        data = values.record.view(run[0], size)
+        return decode_part(entry.dtype, entry.shape, data, index, big_endian=False)
+
+    def read_slice(self, key: str, part: TensorSlice) -> Array:
+        """Return a slice of a partitioned tensor, its bytes checked.
+
+        Args:
+            key: the tensor's key.
+            part: one of the slices that the entry lists.
+
+        Raises:
+            CkptError: as for `read`.
+        """
+        entry = self._readable(key)
+        return self._decode(key, entry, next(each for each in entry.parts if each.part == part))
+
+    def chunks(self, key: str) -> Iterator[memoryview]:
+        """Yield the elements of a tensor of fixed-size elements as they are in memory, in pieces.
+
+        Slices come one after another, in the order the entry lists them. Pieces may share one
+        buffer.
+
+        Raises:
+            CorruptError: the stored bytes are damaged.
+        """
+        from ckpttool.tensor.proto_values import proto_pieces
+        from ckpttool.tensor.values import encode_array
+
+        entry = self._readable(key)
+        for part in entry.parts:
+            values = self._find(key, part)
+            count = element_count(part.part.shape(entry.shape))
+            try:
+                for piece in proto_pieces(
+                    entry.dtype, count, values.record, values.start, values.stop
+                ):
+                    yield encode_array(entry.dtype, piece)[0]
+            except CkptError as error:
+                values.locate(error)
+                raise
+
+    def _describe(self) -> LegacyEntries:
+        found: dict[str, tuple[LegacyEntry, int]] = {}
+        there = False
+        for shard_id in range(self.num_shards):
+            tensors = self._files.describe(shard_id)
+            there = there or tensors is not None
+            for key, dtype, shape, slices in tensors or ():
+                parts = tuple(LegacyPart(part, shard_id) for part in slices)
+                entry = LegacyEntry(dtype, shape, parts)
+                if key in found:
+                    before, first = found[key]
+                    if before[:2] != entry[:2]:
+                        raise CorruptError(
+                            f"{dtype} {list(shape)} here, but {before.dtype} {list(before.shape)} "
+                            f"in '{self._files.paths[first]}'",
+                            path=self._files.paths[shard_id],
+                            key=key,
+                        )
+                    entry = LegacyEntry(dtype, shape, before.parts + parts)
+                found[key] = entry, found.get(key, (entry, shard_id))[1]
+        if not there:
+            raise MissingFileError("no file of the checkpoint exists", path=self.prefix)
+        return LegacyEntries(
+            (key, found[key][0])
+            for key in sorted(found, key=lambda key: key.encode("utf-8", "surrogateescape"))
+        )
+
+    def _readable(self, key: str) -> LegacyEntry:
+        """Return the entry of a tensor that can be read as far as the entries tell."""
+        from ckpttool.tensor.proto_values import value_field
+        from ckpttool.tensor.slices import check_coverage
+        from ckpttool.tensor.values import MAX_RANK
+
+        entry = self.entries.get(key)
+        if entry is None:
+            raise MissingKeyError("no such key in the checkpoint", path=self.prefix, key=key)
+        try:
+            value_field(entry.dtype)
+            if len(entry.shape) > MAX_RANK:
+                raise UnsupportedError(
+                    f"an array of {len(entry.shape)} dimensions is more than the {MAX_RANK} of "
+                    "NumPy"
+                )
+            if not entry.whole:
+                check_coverage(entry.shape, entry.slices)
+        except CorruptError as error:
+            missing = self.first_missing
+            if missing is not None:
+                raise MissingFileError(
+                    f"a file of the checkpoint is missing: {error.message}", path=missing, key=key
+                ) from error
+            error.locate(path=self.path, key=key)
+            raise
+        except UnsupportedError as error:
+            error.locate(path=self.path, key=key)
+            raise
+        return entry
+
+    @property
+    def first_missing(self) -> str | None:
+        """The path of the first file that is missing; None where none is."""
+        return next((file.path for file in self.shard_files() if file.size is None), None)
+
+    def _find(self, key: str, part: LegacyPart, *, verify: bool = True) -> _Values:
+        """Return where the values of a slice are."""
+        path = self._files.paths[part.shard_id]
+        raw = encode_slice_key(key.encode("utf-8", "surrogateescape"), part.part)
+        try:
+            record = self._files.lookup(part.shard_id).find(raw, verify=verify)
+        except CkptError as error:
+            error.locate(path=path, key=key)
+            raise
+        if record is None:
+            what = f"slice {part.part} has" if part.part.extents else "it has"
+            raise CorruptError(f"{what} no record", path=path, key=key)
+        try:
+            start, stop = find_values(record, key, part.part)
+        except CkptError as error:
+            _Values(key, record, 0, record.size).locate(error)
+            raise
+        return _Values(key, record, start, stop)
+
+    def _decode(self, key: str, entry: LegacyEntry, part: LegacyPart) -> Array:
+        from ckpttool.tensor.proto_values import decode_proto
+
+        values = self._find(key, part)
+        shape = part.part.shape(entry.shape)
+        try:
+            return decode_proto(entry.dtype, shape, values.record, values.start, values.stop)
+        except CkptError as error:
+            values.locate(error)
+            raise
+
+    def _remembered(self, key: str, entry: LegacyEntry, part: LegacyPart) -> Array:
+        """Return the value of a slice, which may be wanted again at once."""
+        if self._last is None or self._last[:2] != (part, key):
+            self._last = None
+            self._last = part, key, self._decode(key, entry, part)
+        return self._last[2]
+
+    def _join(self, key: str, entry: LegacyEntry, box: Bounds) -> Array:
+        """Return the part of a partitioned tensor that lies in `box`."""
+        from ckpttool.tensor.values import empty_array
+
+        shape = tuple(stop - start for start, stop in box)
+        self._check_room(key, entry, shape)
+        out = empty_array(entry.dtype, shape)
+        whole_wanted = shape == entry.shape
+        for part in entry.parts:
+            bounds = part.part.bounds(entry.shape)
+            common = [(max(a, c), min(b, d)) for (a, b), (c, d) in zip(bounds, box, strict=True)]
+            if all(low < high for low, high in common):
+                read = self._decode if whole_wanted else self._remembered
+                source = read(key, entry, part)
+                out[_offset_slices(common, box)] = source[_offset_slices(common, bounds)]
+        return out
+
+    def _check_room(self, key: str, entry: LegacyEntry, shape: Shape) -> None:
+        """Check that files as large as these can hold so many elements."""
+        from ckpttool.tensor.proto_values import check_room
+
+        room = sum(self._files.sizes[number] or 0 for number in {at for _, at in entry.parts})
+        try:
+            check_room(entry.dtype, element_count(shape), _MAX_RATIO * room)
+        except CkptError as error:
+            error.locate(path=self.path, key=key)
+            raise
+
+
+def _offset_slices(common: list[tuple[int, int]], box: Bounds) -> tuple[slice, ...]:
+    """Return the slices that select `common` from an array that holds `box`."""
+    return tuple(slice(a - c, b - c) for (a, b), (c, _) in zip(common, box, strict=True))

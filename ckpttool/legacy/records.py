@@ -1,0 +1,198 @@
+"""The records of a V1 file, which is a table.
+
+    key ""         SavedTensorSlices   meta=1 SavedTensorSliceMeta
+    slice key      SavedTensorSlices   data=2 SavedSlice
+
+    SavedTensorSliceMeta   tensor=1 repeated SavedSliceMeta   versions=2 VersionDef
+    SavedSliceMeta         name=1 string  shape=2 message  type=3 enum  slice=4 repeated message
+    SavedSlice             name=1 string  slice=2 message  data=3 TensorProto
+    VersionDef             producer=1  min_consumer=2  bad_consumers=3 repeated
+
+A slice key is made by `tensor.slice_key`; a whole tensor has one too, with every extent full. The
+TensorProto has the elements and nothing else: shape and dtype are in the first record alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from ckpttool.coding import wire
+from ckpttool.coding.varint import decode_varint, encode_varint
+from ckpttool.coding.walk import Bytes, Field, MessageWalk
+from ckpttool.errors import CkptError, CorruptError, UnsupportedError
+from ckpttool.tensor.dtypes import DType, dtype_of_number
+from ckpttool.tensor.shape import Shape, decode_shape, encode_shape
+from ckpttool.tensor.slices import TensorSlice, decode_slice, encode_slice
+
+# The version of the format that this package reads and writes.
+VERSION = 1
+
+_META, _DATA = 1, 2
+
+
+class SliceMeta(NamedTuple):
+    """What the first record says of a tensor.
+
+    Attributes:
+        name: of the tensor; bytes that are not UTF-8 as surrogate escapes.
+        dtype: of its elements.
+        shape: of the whole tensor.
+        slices: those that are in this file.
+    """
+
+    name: str
+    dtype: DType
+    shape: Shape
+    slices: tuple[TensorSlice, ...]
+
+
+def decode_meta(data: bytes) -> list[SliceMeta]:
+    """Decode the record under the empty key.
+
+    Raises:
+        CorruptError: it is malformed, or a slice does not lie within its tensor.
+        UnsupportedError: it says that readers of our version must keep out, or has a shape of no
+            known rank.
+    """
+    meta = None
+    for number, kind, value, _ in wire.decode_fields(data):
+        if number == _META and kind == wire.BYTES and meta is None:
+            meta = bytes(value)
+        elif number in (_META, _DATA):
+            raise CorruptError("the first record is not the one that describes the tensors")
+    if meta is None:
+        raise CorruptError("the first record does not describe the tensors")
+    tensors = []
+    version = b""
+    for number, kind, value, _ in wire.decode_fields(meta):
+        if number == 1 and kind == wire.BYTES:
+            tensors.append(_decode_tensor(bytes(value)))
+        elif number == 2 and kind == wire.BYTES:
+            version = bytes(value)
+    _check_version(version)
+    return tensors
+
+
+def encode_meta(tensors: Iterable[SliceMeta]) -> bytes:
+    """Encode the record under the empty key as TensorFlow does."""
+    parts = [wire.bytes_field(1, _encode_tensor(each)) for each in tensors]
+    parts.append(wire.bytes_field(2, wire.varint_field(1, VERSION)))
+    return wire.bytes_field(_META, b"".join(parts))
+
+
+def _decode_tensor(data: bytes) -> SliceMeta:
+    name = shape = None
+    dtype = 0
+    slices = []
+    for number, kind, value, _ in wire.decode_fields(data):
+        if number == 1 and kind == wire.BYTES and name is None:
+            name = bytes(value).decode("utf-8", "surrogateescape")
+        elif number == 2 and kind == wire.BYTES and shape is None:
+            shape = bytes(value)
+        elif number == 3 and kind == wire.VARINT and not dtype:
+            dtype = wire.signed64(int(value))
+        elif number == 4 and kind == wire.BYTES:
+            slices.append(bytes(value))
+        elif number <= 4:
+            raise CorruptError(f"field {number} of a tensor comes twice or in another form")
+    if not name:
+        raise CorruptError("a tensor has no name")
+    try:
+        whole = decode_shape(shape or b"")
+        parts = tuple(map(decode_slice, slices))
+        for part in parts:
+            part.bounds(whole)
+    except CkptError as error:
+        error.offset = None
+        error.locate(key=name)
+        raise
+    return SliceMeta(name, dtype_of_number(dtype), whole, parts)
+
+
+def _encode_tensor(tensor: SliceMeta) -> bytes:
+    return (
+        wire.bytes_field(1, tensor.name.encode("utf-8", "surrogateescape"))
+        + wire.bytes_field(2, encode_shape(tensor.shape))
+        + wire.varint_field(3, tensor.dtype.number)
+        + b"".join(wire.bytes_field(4, encode_slice(part)) for part in tensor.slices)
+    )
+
+
+def _check_version(data: bytes) -> None:
+    producer = min_consumer = 0
+    bad: list[int] = []
+    for number, kind, value, _ in wire.decode_fields(data):
+        if kind == wire.VARINT:
+            signed = wire.signed64(int(value))
+            if number == 1:
+                producer = signed
+            elif number == 2:
+                min_consumer = signed
+            elif number == 3:
+                bad.append(signed)
+        elif number == 3 and kind == wire.BYTES:
+            packed, pos = bytes(value), 0
+            while pos < len(packed):
+                one, pos = decode_varint(packed, pos, len(packed))
+                bad.append(wire.signed64(one))
+    if producer < 0:
+        raise CorruptError(f"the file names format version {producer}")
+    if min_consumer > VERSION:
+        raise UnsupportedError(
+            f"the file needs readers of format version {min_consumer}; known is {VERSION}"
+        )
+    if VERSION in bad:
+        raise UnsupportedError(f"the file bars readers of format version {VERSION}")
+
+
+def find_values(source: Bytes, name: str, part: TensorSlice) -> tuple[int, int]:
+    """Return where the TensorProto of a slice begins and ends in its record.
+
+    Args:
+        source: the record.
+        name: what the tensor must be called in it.
+        part: the slice that it must be.
+
+    Raises:
+        CorruptError: the record is malformed or about something else; `offset` counts from its
+            start.
+    """
+    walk = MessageWalk(source, 0, source.size)
+    data = None
+    for field in walk.fields():
+        if field.number == _DATA and field.kind == wire.BYTES and data is None:
+            data = field
+        elif field.number in (_META, _DATA):
+            raise CorruptError("the record is not that of one slice", offset=field.start)
+    if data is None:
+        raise CorruptError("the record has no slice", offset=0)
+    walk = MessageWalk(source, data.start, data.stop)
+    found: dict[int, Field] = {}
+    for field in walk.fields():
+        if field.number > 3:
+            continue
+        if field.kind != wire.BYTES or field.number in found:
+            raise CorruptError(
+                f"field {field.number} of the slice comes twice or in another form",
+                offset=field.start,
+            )
+        found[field.number] = field
+    for number, wanted, what in (
+        (1, name.encode("utf-8", "surrogateescape"), "another tensor"),
+        (2, encode_slice(part), "another slice"),
+    ):
+        stored = found.get(number, Field(number, wire.BYTES, 0, 0))
+        if stored.stop - stored.start != len(wanted) or walk.take(stored) != wanted:
+            raise CorruptError(f"the record is that of {what}", offset=data.start)
+    if 3 not in found:
+        raise CorruptError("the slice has no values", offset=data.start)
+    return found[3].start, found[3].stop
+
+
+def slice_head(name: str, part: TensorSlice, size: int) -> bytes:
+    """Return what stands in the record of a slice before its TensorProto of `size` bytes."""
+    inner = wire.bytes_field(1, name.encode("utf-8", "surrogateescape"))
+    inner += wire.bytes_field(2, encode_slice(part))
+    inner += encode_varint(3 << 3 | wire.BYTES) + encode_varint(size)
+    return encode_varint(_DATA << 3 | wire.BYTES) + encode_varint(len(inner) + size) + inner

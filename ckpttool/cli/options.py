@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,14 +24,16 @@ if TYPE_CHECKING:
     from ckpttool.checkpoint.locate import Location
 
     TextType = click.ParamType[str]
+    NumberType = click.ParamType[int]
 else:
-    TextType = click.ParamType  # not generic in the older versions of click
+    TextType = NumberType = click.ParamType  # not generic in the older versions of click
 
 F = TypeVar("F", bound=Callable[..., Any])
 V = TypeVar("V")
 OUTPUT_FORMATS = ("table", "plain", "json", "jsonl", "csv", "markdown", "names")
 _ORDER = "ckpttool.cli.options.order"
 _JSON = "ckpttool.cli.options.json"
+_SIZE = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,9})?)\s*([KMGT]?)(i?)B?\Z", re.IGNORECASE)
 
 
 @dataclass(slots=True)
@@ -117,6 +120,25 @@ class KindList(TextType):
             for kind in KINDS
             if kind.startswith(last) and kind not in before.split(",")
         ]
+
+
+class ByteSize(NumberType):
+    """A number of bytes: 5000000, 500MB, 2GiB."""
+
+    name = "size"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int:
+        """Return the bytes."""
+        match = _SIZE.match(str(value).strip())
+        if match is None:
+            self.fail(f"'{value}' is no size such as 500MB or 2GiB", param, ctx)
+        step = 1024 if match[3] else 1000
+        size = int(float(match[1]) * step ** " KMGT".index(match[2].upper() or " "))
+        if size < 1:
+            self.fail("a data shard has at least one byte", param, ctx)
+        return size
 
 
 class Command(click.Command):

@@ -13,15 +13,10 @@ import click
 
 from ckpttool.cli import options
 from ckpttool.cli.failures import Terminated
-from ckpttool.surgery.apply import (
-    WriteOptions,
-    destination_prefix,
-    plan_receipt,
-    replace_source,
-    write_plan,
-)
+from ckpttool.surgery.apply import WriteOptions, plan_receipt, replace_source, write_plan
 from ckpttool.surgery.carry import DATA_MODES
 from ckpttool.surgery.companions import META_MODES
+from ckpttool.surgery.destination import destination_prefix
 
 if TYPE_CHECKING:
     from ckpttool.surgery.plan import Plan
@@ -122,7 +117,7 @@ def carry_out(
     if destination.dry_run:
         receipt = plan_receipt(plan, destination.prefix, how)
     else:
-        _end_cleanly()
+        end_cleanly()
         with ProgressBar("copying", sys.stderr, settings.terminal(sys.stderr)) as on_progress:
             if destination.prefix is None:
                 receipt = replace_source(plan, how, on_progress=on_progress)
@@ -136,7 +131,7 @@ def carry_out(
     settings.tell(summary_line(plan, done, prefix))
 
 
-def _end_cleanly() -> None:
+def end_cleanly() -> None:
     """Let a request to terminate remove what was staged, as an interrupt from the keyboard does."""
 
     def terminate(number: int, frame: FrameType | None) -> NoReturn:

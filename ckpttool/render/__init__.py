@@ -13,7 +13,14 @@ layout      an array as NumPy would lay it out
 histogram   a histogram in a line of text
 statistics  statistics as rows
 summary     what a checkpoint is
+metajson    what a form of a graph does not have
+diff, diff_rows, diff_json   what changed between two checkpoints
 surgery     what becomes of a checkpoint
+conversion  what became of checkpoints and exports of old forms
 progress    a bar on the terminal for what takes long
 integrity   the findings of a verification
+check           what came of holding a checkpoint against a lock
+check_words     the same in words
+check_github, check_junit, check_markdown   for programs that show it
+check_lock      the text of a lock
 """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import asdict
 from typing import TextIO, cast
 
@@ -47,23 +48,35 @@ def write_changes(
         stream: where to.
         terminal: what `stream` is.
     """
-    changes = plan.changes
     if format == "json":
-        document: dict[str, object] = {
-            "schema": f"ckpt.{command}/1",
-            "source": source_document(source),
-            "destination": prefix,
-            "dry_run": receipt is None,
-            "changes": map(_change_document, changes),
-            "kept": len(plan.tensors),
-            "by_kind": _by_kind(changes),
-            "written": _receipt_document(receipt) if receipt is not None else None,
-            "notes": list(plan.notes if receipt is None else receipt.notes),
-        }
-        write_json(document, stream)
-        return
+        members = plan_members(plan, receipt, source, prefix)
+        write_json({"schema": f"ckpt.{command}/1", "dry_run": receipt is None, **members}, stream)
+    else:
+        write_change_rows(plan.changes, cast(RowFormat, format), stream, terminal)
+
+
+def plan_members(
+    plan: Plan, receipt: Receipt | None, source: Source, prefix: str
+) -> dict[str, object]:
+    """Return what a JSON document says of a plan; the arguments are those of `write_changes`."""
+    changes = plan.changes
+    return {
+        "source": source_document(source),
+        "destination": prefix,
+        "changes": map(_change_document, changes),
+        "kept": len(plan.tensors),
+        "by_kind": _by_kind(changes),
+        "written": receipt_document(receipt) if receipt is not None else None,
+        "notes": list(plan.notes if receipt is None else receipt.notes),
+    }
+
+
+def write_change_rows(
+    changes: Iterable[Change], format: RowFormat, stream: TextIO, terminal: Terminal
+) -> None:
+    """Write changes as rows."""
     rows = ((c.key, c.action, c.new_key, c.kind, c.bytes) for c in changes)
-    write_rows(rows, _CHANGES, cast(RowFormat, format), stream, terminal=terminal)
+    write_rows(rows, _CHANGES, format, stream, terminal=terminal)
 
 
 def summary_line(plan: Plan, receipt: Receipt | None, prefix: str) -> str:
@@ -75,7 +88,7 @@ def summary_line(plan: Plan, receipt: Receipt | None, prefix: str) -> str:
     if renamed:
         parts.append(f"{humanize.number(renamed)} renamed")
     if dropped:
-        size = humanize.size(sum(change.bytes for change in dropped))
+        size = humanize.size(sum(change.bytes or 0 for change in dropped))
         kinds = ", ".join(
             f"{kind} {humanize.size(row['bytes'])}" for kind, row in _by_kind(dropped).items()
         )
@@ -111,11 +124,12 @@ def _by_kind(changes: tuple[Change, ...] | list[Change]) -> dict[str, dict[str, 
         if change.action == "drop":
             row = sums.setdefault(change.kind, {"tensors": 0, "bytes": 0})
             row["tensors"] += 1
-            row["bytes"] += change.bytes
+            row["bytes"] += change.bytes or 0
     return sums
 
 
-def _receipt_document(receipt: Receipt) -> dict[str, object]:
+def receipt_document(receipt: Receipt) -> dict[str, object]:
+    """Return what a JSON document says of what was written."""
     document = asdict(receipt)
     del document["notes"]
     return document

@@ -9,42 +9,41 @@ one whole; what may be left over has names that end in `.ckpt-tmp`, or another s
 
 from __future__ import annotations
 
-import contextlib
 import os
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 
 from ckpttool.bundle.index import BundleIndex
 from ckpttool.bundle.naming import (
-    INDEX_SUFFIX,
     find_shards,
     index_path,
     split_shard_path,
 )
-from ckpttool.checkpoint.folder import META_SUFFIX
+from ckpttool.checkpoint.folder import Generation
 from ckpttool.errors import (
-    CkptError,
     CorruptError,
     DestinationError,
-    MissingFileError,
     SurgeryError,
 )
-from ckpttool.storage.folders import locked_folder, new_folder, sync_folder
+from ckpttool.storage.folders import locked_folder, new_folder
 from ckpttool.storage.source import RandomAccessFile
-from ckpttool.storage.staging import StagedFiles, remove_quietly
+from ckpttool.storage.staging import StagedFiles
 from ckpttool.surgery.carry import DataMode
 from ckpttool.surgery.companions import (
     MetaMode,
     PlannedState,
     carry_meta,
-    check_sequence,
     planned_state,
     removal_notes,
 )
+from ckpttool.surgery.destination import check_destination
 from ckpttool.surgery.layout import Layout
 from ckpttool.surgery.plan import Plan
-from ckpttool.surgery.receipt import Receipt
+from ckpttool.surgery.receipt import Receipt, ShardReceipt
+from ckpttool.surgery.recode import RecodedStage
+from ckpttool.surgery.spread import Recoding
 from ckpttool.surgery.stage import Stage
+from ckpttool.surgery.undo import Undo
 from ckpttool.surgery.watch import Watch
 
 OnProgress = Callable[[int, int], None]
@@ -60,6 +59,9 @@ class WriteOptions:
         force: replace a checkpoint at the destination.
         update_state: name the result as the latest in the state file of its folder.
         meta: what becomes of a `.meta` file beside the source.
+        generation: format to write; that of the source if None.
+        recoding: write every value anew, laid out like this. What changes its format is always
+            written anew.
     """
 
     data: DataMode = "auto"
@@ -67,11 +69,8 @@ class WriteOptions:
     force: bool = False
     update_state: bool = False
     meta: MetaMode = "auto"
-
-
-def destination_prefix(typed: str) -> str:
-    """Return the prefix that is meant by the name of a checkpoint to come, or of its index."""
-    return typed.removesuffix(INDEX_SUFFIX)
+    generation: Generation | None = None
+    recoding: Recoding | None = None
 
 
 def write_plan(
@@ -96,23 +95,32 @@ def write_plan(
         CkptError: a file could not be read or written. Nothing is left behind in any case.
     """
     options = options or WriteOptions()
-    _check_destination(plan, prefix, options)
+    generation = options.generation or plan.source.generation
+    check_destination(plan, prefix, generation=generation, force=options.force)
     state = planned_state(prefix) if options.update_state else None
     with new_folder(os.path.dirname(prefix)) as folder, locked_folder(folder):
-        _check_destination(plan, prefix, options)
+        check_destination(plan, prefix, generation=generation, force=options.force)
+        if generation == "V1":
+            return _write_legacy(plan, prefix, options, state, on_progress, force=options.force)
         old = find_shards(prefix)
         with StagedFiles() as staged:
             watch = Watch(plan)
-            stage = Stage(plan, staged, prefix, options.data, on_progress)
+            stage: Stage | RecodedStage
             with watch.guarding():
-                layout = stage.all_shards(compact=options.compact, taken=_counts(old))
+                if options.recoding is None and plan.source.generation == "V2":
+                    stage = Stage(plan, staged, prefix, options.data, on_progress)
+                    layout = stage.all_shards(compact=options.compact, taken=_counts(old))
+                else:
+                    how = options.recoding or Recoding()
+                    stage = RecodedStage(plan, staged, prefix, how, on_progress)
+                    layout = stage.all_shards(taken=_counts(old))
                 stage.index(layout)
-            with _Undo(prefix, staged, layout):
+            with Undo(prefix, staged, layout):
                 replacing = options.force and os.path.lexists(index_path(prefix))
                 staged.commit(replace_last=replacing, before_last=watch.check)
                 _read_back(layout, prefix)
         stage.notes += removal_notes(old)
-        return _finish(plan, prefix, layout, stage, options, state)
+        return _finished(plan, prefix, layout, stage, options, state)
 
 
 def replace_source(
@@ -125,7 +133,7 @@ def replace_source(
 
     Args:
         plan: what to write.
-        options: how; `data` and `force` do not apply.
+        options: how; `data`, `force`, `generation` and `recoding` do not apply to a bundle.
         on_progress: told bytes copied and bytes to copy, if any are.
 
     Raises:
@@ -134,9 +142,11 @@ def replace_source(
     """
     options = options or WriteOptions()
     prefix = plan.source.prefix
-    _refuse_saved_model(plan)
+    _refuse_in_place(plan)
     state = planned_state(prefix) if options.update_state else None
     with locked_folder(os.path.dirname(prefix) or os.curdir):
+        if plan.source.generation == "V1":
+            return _write_legacy(plan, prefix, options, state, on_progress, force=True)
         old = find_shards(prefix)
         with StagedFiles() as staged:
             watch = Watch(plan)
@@ -147,13 +157,13 @@ def replace_source(
                 else:
                     layout, old = stage.no_shards(), []
                 stage.index(layout)
-            with _Undo(prefix, staged, layout) as undo:
+            with Undo(prefix, staged, layout) as undo:
                 staged.commit(replace_last=True, before_last=watch.check)
                 # Somebody may have saved this very checkpoint anew in the last moment.
                 watch.check(index=undo.old_index)
                 _read_back(layout, prefix)
         stage.notes += watch.remove(old)
-        return _finish(plan, prefix, layout, stage, options, state)
+        return _finished(plan, prefix, layout, stage, options, state)
 
 
 def plan_receipt(plan: Plan, prefix: str | None, options: WriteOptions | None = None) -> Receipt:
@@ -169,9 +179,10 @@ def plan_receipt(plan: Plan, prefix: str | None, options: WriteOptions | None = 
     """
     options = options or WriteOptions()
     if prefix is None:
-        _refuse_saved_model(plan)
+        _refuse_in_place(plan)
     else:
-        _check_destination(plan, prefix, options)
+        generation = options.generation or plan.source.generation
+        check_destination(plan, prefix, generation=generation, force=options.force)
     Watch(plan)
     if options.update_state:
         planned_state(prefix or plan.source.prefix)
@@ -180,7 +191,13 @@ def plan_receipt(plan: Plan, prefix: str | None, options: WriteOptions | None = 
     )
 
 
-def _refuse_saved_model(plan: Plan) -> None:
+def _refuse_in_place(plan: Plan) -> None:
+    if plan.source.generation == "V1" and len(plan.source.location.files) > 1:
+        raise SurgeryError(
+            "a V1 checkpoint in several files cannot be replaced in one step; write another "
+            "with -o",
+            path=plan.source.prefix,
+        )
     if plan.source.location.saved_model is not None:
         raise SurgeryError(
             "the variables of a SavedModel are tied to its graph by their names; write a plain "
@@ -189,93 +206,28 @@ def _refuse_saved_model(plan: Plan) -> None:
         )
 
 
-class _Undo:
-    """Puts the old state back if what was published turns out not to be right.
+def _write_legacy(
+    plan: Plan,
+    prefix: str,
+    options: WriteOptions,
+    state: PlannedState | None,
+    on_progress: OnProgress | None,
+    *,
+    force: bool,
+) -> Receipt:
+    from ckpttool.legacy.naming import shard_pattern
+    from ckpttool.surgery.apply_legacy import write_legacy
 
-    Until then the old index has a second name. What is undone is only what this set put there.
-    """
-
-    def __init__(self, prefix: str, staged: StagedFiles, layout: Layout) -> None:
-        self._path = index_path(prefix)
-        self.old_index = staged.spare_name(self._path + ".old")
-        self._staged_index = staged.last.temporary
-        self._new = {shard.path for shard in layout.shards if shard.how != "kept"}
-
-    def __enter__(self) -> _Undo:
-        self._before = {path: _inode(path) for path in (self._path, *self._new)}
-        self._ours = _inode(self._staged_index)
-        try:
-            with contextlib.suppress(OSError):  # no index there, or no links: then it has no name
-                os.link(self._path, self.old_index)
-        except BaseException:
-            remove_quietly(self.old_index)
-            raise
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
-        # What somebody else put there, or took away, meanwhile is none of our business.
-        if kind is not None and self._ours is not None and _inode(self._path) == self._ours:
-            with contextlib.suppress(OSError):
-                if _inode(self.old_index) is not None:
-                    os.rename(self.old_index, self._path)
-                elif self._before[self._path] is None:
-                    os.unlink(self._path)
-            if _inode(self._path) == self._before[self._path]:
-                with contextlib.suppress(CkptError):
-                    # As long as the old index is not back for good, the new one needs its shards.
-                    sync_folder(os.path.dirname(self._path) or os.curdir)
-                    for path in self._new:
-                        if self._before[path] is None:
-                            remove_quietly(path)
-        remove_quietly(self.old_index)
-
-
-def _inode(path: str) -> tuple[int, int] | None:
-    try:
-        status = os.lstat(path)
-    except OSError:
-        return None
-    return status.st_dev, status.st_ino
-
-
-def _check_destination(plan: Plan, prefix: str, options: WriteOptions) -> None:
-    folder = os.path.dirname(prefix)
-    if not prefix:
-        raise DestinationError("an empty path names no checkpoint")
-    if not os.path.basename(prefix) or os.path.isdir(prefix):
-        raise DestinationError("a folder; a name for the checkpoint must follow", path=prefix)
-    if os.path.lexists(folder) and not os.path.isdir(folder):
-        raise DestinationError("not a folder", path=folder)
-    above = os.path.dirname(folder)
-    if above and not os.path.isdir(above):
-        raise MissingFileError("there is no such folder", path=above)
-    present = [path for path in (index_path(prefix), *find_shards(prefix)) if os.path.lexists(path)]
-    own = [index_path(plan.source.prefix), *find_shards(plan.source.prefix)]
-    for path in present:
-        if any(_same_name(path, other) for other in own) or _same_file(path, own[0]):
-            raise DestinationError("it shares a file with the source", path=path)
-    meta = prefix + META_SUFFIX
-    if os.path.lexists(meta):
-        present.append(meta)
-    if present and not options.force:
-        raise DestinationError("it exists already", path=present[0])
-    if not options.force:
-        check_sequence(prefix)
-
-
-def _same_name(path: str, other: str) -> bool:
-    """Tell whether two paths are one name, links followed.
-
-    A data shard that is a second name of the source's is no matter: it is replaced, not written to.
-    """
-    return os.path.realpath(path) == os.path.realpath(other)
-
-
-def _same_file(path: str, other: str) -> bool:
-    try:
-        return os.path.samefile(path, other)
-    except OSError:
-        return False
+    if options.data not in ("auto", "copy"):
+        raise DestinationError(
+            f"format V1 has names among the values, so there is no {options.data}", path=prefix
+        )
+    recoding = options.recoding or Recoding()
+    shards = write_legacy(plan, prefix, recoding, force=force, on_progress=on_progress)
+    if state is not None and len(shards) > 1:
+        state = replace(state, prefix=shard_pattern(prefix, len(shards)))
+    written = sum(shard.bytes for shard in shards)
+    return _finish(plan, prefix, shards, options, state, written=written)
 
 
 def _counts(shards: list[str]) -> set[int]:
@@ -301,26 +253,52 @@ def _read_back(layout: Layout, prefix: str) -> None:
             raise CorruptError("the data shard has another size than written", path=shard.path)
 
 
-def _finish(
+def _finished(
     plan: Plan,
     prefix: str,
     layout: Layout,
-    stage: Stage,
+    stage: Stage | RecodedStage,
     options: WriteOptions,
     state: PlannedState | None,
 ) -> Receipt:
-    meta, meta_notes = carry_meta(plan, prefix, options.meta)
+    return _finish(
+        plan,
+        prefix,
+        layout.shards,
+        options,
+        state,
+        tensors=len(layout.entries),
+        written=stage.bytes_written,
+        dead=sum(shard.bytes for shard in layout.shards) - layout.bytes_used,
+        notes=stage.notes,
+    )
+
+
+def _finish(
+    plan: Plan,
+    prefix: str,
+    shards: tuple[ShardReceipt, ...],
+    options: WriteOptions,
+    state: PlannedState | None,
+    *,
+    written: int,
+    tensors: int | None = None,
+    dead: int = 0,
+    notes: Iterable[str] = (),
+) -> Receipt:
+    """Do what is left to do when the checkpoint is there, and tell what was done."""
+    generation = options.generation or plan.source.generation
+    updated = plan.source.generation == "V1" and generation == "V2"
+    meta, meta_notes = carry_meta(plan, prefix, options.meta, to_bundle=updated)
     if state is not None:
         state.write()
-    used = sum(part.size for tensor in plan.tensors for part in tensor.parts)
-    total = sum(shard.bytes for shard in layout.shards)
     return Receipt(
         prefix=prefix,
-        tensors=len(layout.entries),
-        shards=layout.shards,
-        bytes_written=stage.bytes_written,
-        bytes_dead=max(0, total - used - layout.graph_size),
+        tensors=len(plan.tensors) if tensors is None else tensors,
+        shards=shards,
+        bytes_written=written,
+        bytes_dead=max(0, dead),
         meta=meta,
         state=state.path if state is not None else None,
-        notes=(*plan.notes, *stage.notes, *meta_notes),
+        notes=(*plan.notes, *notes, *meta_notes),
     )

@@ -21,7 +21,9 @@ _TRIES = 5
 _NUMBERED = re.compile(r"(.*)-(\d+)\Z", re.DOTALL)
 
 
-def carry_meta(plan: Plan, prefix: str, mode: MetaMode) -> tuple[str | None, list[str]]:
+def carry_meta(
+    plan: Plan, prefix: str, mode: MetaMode, *, to_bundle: bool
+) -> tuple[str | None, list[str]]:
     """Carry the `.meta` file of the source along, or say why not.
 
     It names variables, so with `"auto"` it is carried only where no key changed.
@@ -30,6 +32,7 @@ def carry_meta(plan: Plan, prefix: str, mode: MetaMode) -> tuple[str | None, lis
         plan: what was written.
         prefix: the destination.
         mode: `"auto"`, `"copy"` or `"drop"`.
+        to_bundle: whether a V1 checkpoint was written as a bundle.
 
     Returns:
         The path of the file at the destination, if there is one, and notes for the user.
@@ -47,14 +50,22 @@ def carry_meta(plan: Plan, prefix: str, mode: MetaMode) -> tuple[str | None, lis
                 f"'{source}' was left behind: it names variables that were renamed or dropped"
             )
         return None, notes
+    note = f"'{source}' was copied"
     with RandomAccessFile(source) as file, StagedFiles() as staged:
         copy = staged.create(destination, mode=0o600)
         copy.take_permissions(source)
-        for chunk in file.chunks(0, file.size):
-            copy.write(chunk)
+        if to_bundle:
+            from ckpttool.meta.graph_saver import with_bundle_saver
+
+            copy.write(with_bundle_saver(source))
+            note += ", its Saver brought up to date"
+        else:
+            for chunk in file.chunks(0, file.size):
+                copy.write(chunk)
         staged.commit(replace_last=True)
-    stale = "; it still names the variables as they were" if plan.keys_changed else ""
-    return destination, [f"'{source}' was copied{stale}"]
+    if plan.keys_changed:
+        note += "; it still names the variables as they were"
+    return destination, [note]
 
 
 def removal_notes(paths: list[str]) -> list[str]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from ckpttool.bundle.entry import BundleEntry, BundleHeader
 from ckpttool.surgery.receipt import ShardReceipt
+from ckpttool.table.builder import TableBuilder
 from ckpttool.tensor.slice_key import encode_slice_key
 from ckpttool.tensor.slices import TensorSlice
 
@@ -19,14 +21,12 @@ class Layout:
         entries: every tensor by key.
         slices: of partitioned tensors, by key.
         shards: the data shards, by number.
-        graph_size: bytes of the object graph.
     """
 
     header: BundleHeader
     entries: dict[str, BundleEntry]
     slices: dict[str, tuple[tuple[TensorSlice, BundleEntry], ...]]
     shards: tuple[ShardReceipt, ...]
-    graph_size: int
 
     def records(self) -> list[tuple[bytes, bytes]]:
         """Return the records of the index in the order of their keys."""
@@ -39,3 +39,16 @@ class Layout:
                 for part, stored in self.slices.get(key, ())
             ]
         return sorted(records)
+
+    def write_index(self, write: Callable[[bytes | memoryview], object]) -> None:
+        """Write the index as a table."""
+        builder = TableBuilder(write)
+        for key, value in self.records():
+            builder.add(key, value)
+        builder.finish()
+
+    @property
+    def bytes_used(self) -> int:
+        """Bytes of all tensors together."""
+        whole = sum(entry.size for entry in self.entries.values())
+        return whole + sum(part.size for parts in self.slices.values() for _, part in parts)

@@ -9,13 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from ckpttool.bundle.entry import BundleEntry
+from ckpttool.bundle.reader import BundleReader
 from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.meta.object_graph import ObjectGraph
 from ckpttool.meta.object_keys import GRAPH_KEY, object_path
 from ckpttool.tensor.slices import TensorSlice
+
+if TYPE_CHECKING:
+    from ckpttool.legacy.entry import LegacyEntry
 
 Action = Literal["rename", "drop"]
 
@@ -28,23 +32,55 @@ class PlannedTensor:
         key: its key to be.
         source_key: its key in the source.
         entry: its entry in the source.
-        slices: of a partitioned tensor, the slices with their entries in the source.
+        slices: of a partitioned tensor of a bundle, the slices with their entries in the source.
     """
 
     key: str
     source_key: str
-    entry: BundleEntry
+    entry: BundleEntry | LegacyEntry
     slices: tuple[tuple[TensorSlice, BundleEntry], ...] = ()
 
     @property
     def parts(self) -> tuple[BundleEntry, ...]:
-        """The entries that have bytes: its own, or those of its slices."""
-        return tuple(part for _, part in self.slices) if self.entry.slices else (self.entry,)
+        """The entries that have bytes in a bundle: its own, or those of its slices."""
+        if self.slices:
+            return tuple(part for _, part in self.slices)
+        return (self.entry,) if isinstance(self.entry, BundleEntry) else ()
 
     @property
-    def bytes(self) -> int:
-        """Stored bytes, of all slices together."""
-        return sum(part.size for part in self.parts)
+    def bundle_entry(self) -> BundleEntry:
+        """The entry in the index of a bundle.
+
+        Raises:
+            TypeError: the source is no bundle.
+        """
+        if not isinstance(self.entry, BundleEntry):
+            raise TypeError(f"'{self.source_key}' is not in a bundle")
+        return self.entry
+
+    @property
+    def bytes(self) -> int | None:
+        """Stored bytes, of all slices together; of V1 those of the elements, None for strings."""
+        if isinstance(self.entry, BundleEntry):
+            return sum(part.size for part in self.parts)
+        return self.entry.size
+
+
+@dataclass(frozen=True, slots=True)
+class AddedCounter:
+    """A scalar int64 that the source does not have.
+
+    Attributes:
+        key: its key.
+        value: what it holds.
+    """
+
+    key: str
+    value: int
+
+    def stored(self, *, big_endian: bool) -> bytes:
+        """Return its bytes in a bundle."""
+        return self.value.to_bytes(8, "big" if big_endian else "little", signed=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +92,14 @@ class Change:
         key: its key in the source.
         new_key: its key to be; None if it is dropped.
         kind: what the tensor is.
-        bytes: stored bytes.
+        bytes: as of `PlannedTensor`.
     """
 
     action: Action
     key: str
     new_key: str | None
     kind: str
-    bytes: int
+    bytes: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +112,7 @@ class Plan:
         graph: the object graph to be; None in a name-based checkpoint.
         kinds: what each tensor of the source is, by source key.
         notes: what the user should know, in words.
+        added: what the source does not have.
     """
 
     source: Checkpoint
@@ -83,6 +120,7 @@ class Plan:
     graph: ObjectGraph | None
     kinds: Mapping[str, str]
     notes: tuple[str, ...] = ()
+    added: tuple[AddedCounter, ...] = ()
 
     @classmethod
     def of(cls, source: Checkpoint) -> Plan:
@@ -91,10 +129,9 @@ class Plan:
         Raises:
             CkptError: the object graph or an entry is damaged.
         """
-        slices_of = source.bundle.index.slice_entries
         tensors = tuple(
-            PlannedTensor(key, key, entry, tuple(slices_of(key)) if entry.slices else ())
-            for key, entry in source.entries.items()
+            _planned(source, key)
+            for key in source.entries
             if key != GRAPH_KEY or source.style == "name"
         )
         return cls(source, tensors, source.object_graph, source.graph_kinds)
@@ -115,7 +152,8 @@ class Plan:
                 continue
             tensor = kept.get(key)
             if tensor is None:
-                changes.append(Change("drop", key, None, kind, self._stored_bytes(key)))
+                size = _planned(self.source, key).bytes
+                changes.append(Change("drop", key, None, kind, size))
             elif tensor.key != key:
                 changes.append(Change("rename", key, tensor.key, kind, tensor.bytes))
         return tuple(sorted(changes, key=lambda change: change.key.encode(*_KEY_ENCODING)))
@@ -135,11 +173,13 @@ class Plan:
         """Return the plan with further notes."""
         return replace(self, notes=(*self.notes, *notes))
 
-    def _stored_bytes(self, key: str) -> int:
-        entry = self.source.entries[key]
-        if not entry.slices:
-            return entry.size
-        return sum(part.size for _, part in self.source.bundle.index.slice_entries(key))
+
+def _planned(source: Checkpoint, key: str) -> PlannedTensor:
+    """Return a tensor of the source as it is."""
+    entry, reader = source.entries[key], source.reader
+    if not entry.slices or not isinstance(reader, BundleReader):
+        return PlannedTensor(key, key, entry)
+    return PlannedTensor(key, key, entry, tuple(reader.index.slice_entries(key)))
 
 
 _KEY_ENCODING = ("utf-8", "surrogateescape")

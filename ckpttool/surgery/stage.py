@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Set
+from collections.abc import Callable, Iterable, Iterator, Set
 from dataclasses import replace
 
 from ckpttool.bundle.entry import BundleEntry, BundleHeader
 from ckpttool.bundle.naming import index_path, shard_path
-from ckpttool.coding.checksum import mask
+from ckpttool.coding.checksum import crc32c, mask
 from ckpttool.errors import UnsupportedError
 from ckpttool.meta.object_keys import GRAPH_KEY
 from ckpttool.storage.source import RandomAccessFile
@@ -21,11 +21,10 @@ from ckpttool.surgery.carry import (
     copy_extent,
 )
 from ckpttool.surgery.layout import Layout
-from ckpttool.surgery.plan import Plan
+from ckpttool.surgery.plan import AddedCounter, Plan
 from ckpttool.surgery.receipt import ShardReceipt
-from ckpttool.table.builder import TableBuilder
 from ckpttool.table.reader import TableReader
-from ckpttool.tensor.dtypes import STRING
+from ckpttool.tensor.dtypes import INT64, STRING
 from ckpttool.tensor.slice_key import encode_slice_key
 from ckpttool.tensor.strings import encode_strings
 
@@ -72,7 +71,7 @@ class Stage:
             for part in tensor.parts:
                 self._extents.setdefault(part.shard_id, []).append(Extent(tensor.source_key, part))
         if plan.graph is not None and not plan.graph_changed:
-            graph = plan.source.entries[GRAPH_KEY]
+            graph = plan.source.bundle.entries[GRAPH_KEY]
             self._extents.setdefault(graph.shard_id, []).append(Extent(GRAPH_KEY, graph))
 
     def no_shards(self) -> Layout:
@@ -94,7 +93,8 @@ class Stage:
         """
         ids = {old: new for new, old in enumerate(sorted(self._extents))}
         graph = self._plan.graph if self._plan.graph_changed else None
-        count = len(ids) + (graph is not None and not compact)
+        fresh = graph is not None or bool(self._plan.added)
+        count = len(ids) + (fresh and not compact)
         while count in taken or not count:
             count += 1
         self._count_copies(ids, compact=compact)
@@ -107,13 +107,18 @@ class Stage:
             files.append(
                 self._rewrite(old, path, len(files), moves) if compact else self._carry(old, path)
             )
-        graph_entry = None
-        if graph is not None:
+        graph_entry, added = None, {}
+        if fresh:
             if not compact or not files:
                 path = shard_path(self._prefix, len(files), count)
                 files.append((self._new_file(path), "new"))
             shard_id = len(files) - 1
-            graph_entry = self._write_graph(graph.to_bytes(), files[shard_id][0], shard_id)
+            file = files[shard_id][0]
+            if graph is not None:
+                graph_entry = self._write_graph(graph.to_bytes(), file, shard_id)
+            added = write_counters(
+                self._plan.added, file, shard_id, big_endian=self._header.big_endian
+            )
         while len(files) < count:
             path = shard_path(self._prefix, len(files), count)
             files.append((self._new_file(path), "new"))
@@ -129,7 +134,8 @@ class Stage:
             shard_id, offset = moves[entry.shard_id, entry.offset, entry.size]
             return entry._replace(shard_id=shard_id, offset=offset)
 
-        return self._layout(count, place, ids, shards, graph_entry)
+        layout = self._layout(count, place, ids, shards, graph_entry)
+        return replace(layout, entries=layout.entries | added)
 
     def index(self, layout: Layout) -> None:
         """Stage the index.
@@ -139,10 +145,7 @@ class Stage:
         """
         self._refuse_unknown_fields()
         file = self._new_file(index_path(self._prefix))
-        builder = TableBuilder(file.write)
-        for key, value in layout.records():
-            builder.add(key, value)
-        builder.finish()
+        layout.write_index(file.write)
         self.bytes_written += file.size
 
     def _new_file(self, path: str) -> StagedFile:
@@ -165,17 +168,15 @@ class Stage:
                 parts = tuple((part, place(stored)) for part, stored in tensor.slices)
                 slices[tensor.key] = parts
                 first = min(stored.shard_id for _, stored in parts)
-                shard_id = ids.get(tensor.entry.shard_id, first)
-                entries[tensor.key] = tensor.entry._replace(shard_id=shard_id)
+                shard_id = ids.get(tensor.bundle_entry.shard_id, first)
+                entries[tensor.key] = tensor.bundle_entry._replace(shard_id=shard_id)
             else:
-                entries[tensor.key] = place(tensor.entry)
+                entries[tensor.key] = place(tensor.bundle_entry)
         if graph_entry is None and self._plan.graph is not None:
-            graph_entry = place(self._plan.source.entries[GRAPH_KEY])
+            graph_entry = place(self._plan.source.bundle.entries[GRAPH_KEY])
         if graph_entry is not None:
             entries[GRAPH_KEY] = graph_entry
-        header = replace(self._header, num_shards=count)
-        size = graph_entry.size if graph_entry is not None else 0
-        return Layout(header, entries, slices, shards, size)
+        return Layout(replace(self._header, num_shards=count), entries, slices, shards)
 
     def _carry(self, old: int, path: str) -> tuple[StagedFile, Carried]:
         return carry_shard(
@@ -244,7 +245,7 @@ class Stage:
         yield b"", self._header.encode()
         for tensor in self._plan.tensors:
             raw = tensor.source_key.encode("utf-8", "surrogateescape")
-            yield raw, tensor.entry.encode()
+            yield raw, tensor.bundle_entry.encode()
             for part, stored in tensor.slices:
                 yield encode_slice_key(raw, part), stored.encode()
 
@@ -255,3 +256,16 @@ class Stage:
         self._copied += size
         if self._on_progress is not None:
             self._on_progress(self._copied, max(self._to_copy, self._copied))
+
+
+def write_counters(
+    added: Iterable[AddedCounter], file: StagedFile, shard_id: int, *, big_endian: bool
+) -> dict[str, BundleEntry]:
+    """Append what the source does not have to a data shard; return the entries by key."""
+    entries = {}
+    for counter in added:
+        data = counter.stored(big_endian=big_endian)
+        crc = mask(crc32c(data))
+        entries[counter.key] = BundleEntry(INT64, (), shard_id, file.size, len(data), crc)
+        file.write(data)
+    return entries

@@ -24,6 +24,7 @@ class Watch:
     copying a checkpoint may also make one so, which then costs the time of reading it.
 
     Raises:
+        MissingFileError: a file is missing.
         TruncatedError: a shard is shorter than its tensors need it.
         SurgeryError: a younger shard does not belong to the index.
     """
@@ -31,9 +32,14 @@ class Watch:
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
         self._prefix = plan.source.prefix
+        self._files: dict[str, Identity] = {}
+        if plan.source.generation == "V1":
+            self._index = ""  # each file tells of itself
+            self._look_at_files()
+            return
         index = plan.source.bundle.index
         self._index = index.path
-        self._files: dict[str, Identity] = {index.path: index.identity}
+        self._files[index.path] = index.identity
         extents: dict[int, list[Extent]] = {}
         for tensor in plan.tensors:
             for part in tensor.parts:
@@ -83,6 +89,13 @@ class Watch:
         notes = removal_notes(same)
         sync_folder(os.path.dirname(self._prefix) or os.curdir)
         return notes
+
+    def _look_at_files(self) -> None:
+        for file in self._plan.source.reader.shard_files():
+            try:
+                self._files[file.path] = identity_of(os.stat(file.path))
+            except OSError as error:
+                raise file_error(error, file.path) from error
 
     def _look_at(self, path: str, extents: list[Extent]) -> None:
         last = max(extents, key=lambda each: each.entry.offset + each.entry.size)

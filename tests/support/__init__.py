@@ -9,6 +9,7 @@ attacks_entries   one bad record or shard for each way to break a rule
 bombs             small bundles that claim to be huge
 fixtures          what MANIFEST.json says of the files in fixtures/
 answers           everything a bundle says, as values that can be compared
+exports           SessionBundle exports, and changed copies of them
 refusals          expecting errors of ckpttool
 command           running `ckpt` as its users do
 calls             file system calls, recorded and made to fail

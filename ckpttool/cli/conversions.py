@@ -1,0 +1,156 @@
+"""How `ckpt convert-legacy` carries out what it was asked for, and tells what came of it."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+
+from ckpttool.checkpoint.open import Checkpoint, open_checkpoint
+from ckpttool.cli.options import Settings
+from ckpttool.cli.writing import end_cleanly
+from ckpttool.errors import SurgeryError
+from ckpttool.query.source import Source
+from ckpttool.render.conversion import (
+    ConvertedCheckpoint,
+    checkpoint_line,
+    export_line,
+    write_checkpoints,
+    write_exports,
+)
+from ckpttool.render.progress import ProgressBar
+from ckpttool.surgery.apply import OnProgress, WriteOptions, plan_receipt, write_plan
+from ckpttool.surgery.convert import (
+    Conversion,
+    Form,
+    carry_state,
+    changes_nothing,
+    conversion_options,
+    find_conversions,
+    plan_conversion,
+)
+from ckpttool.surgery.destination import destination_prefix
+from ckpttool.surgery.export import ExportReceipt, convert_export, export_receipt, find_exports
+from ckpttool.surgery.rules import Rule
+from ckpttool.surgery.spread import Recoding
+
+_NUMBER = re.compile(r"-([0-9]{1,18})\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What the options say.
+
+    Attributes:
+        to: the form.
+        like: address of a reference.
+        rules: new names.
+        recoding: the layout of values.
+        how: how files are written.
+        dry_run: whether to write nothing.
+    """
+
+    to: Form
+    like: str | None
+    rules: tuple[Rule, ...]
+    recoding: Recoding
+    how: WriteOptions
+    dry_run: bool
+
+
+def convert_checkpoints(
+    settings: Settings, source: str, output: str, wanted: Wanted, format: str
+) -> None:
+    """Convert a checkpoint, or all of a folder."""
+    conversions = find_conversions(source, destination_prefix(output))
+    folder = os.path.isdir(source)
+    if len(conversions) > 1 and not wanted.dry_run:
+        # What can be refused is refused before anything is written.
+        for each in conversions:
+            _convert(each, replace(wanted, dry_run=True), keep=True)
+    end_cleanly()
+    done = []
+    with ProgressBar("converting", sys.stderr, settings.terminal(sys.stderr)) as bar:
+        for each in conversions:
+            settings.report(each.location)
+            result = _convert(each, wanted, keep=len(conversions) > 1, on_progress=bar)
+            bar.clear()
+            for note in result.receipt.notes:
+                settings.tell(note)
+            settings.tell(checkpoint_line(result, dry_run=wanted.dry_run))
+            done.append(result)
+    if folder and not wanted.dry_run:
+        names = {os.path.basename(each.prefix): each.state_name for each in done}
+        path = carry_state(source, output, names)
+        if path is not None:
+            settings.tell(f"wrote {path}")
+    write_checkpoints(done, format, sys.stdout, settings.terminal(), dry_run=wanted.dry_run)
+
+
+def convert_exports(
+    settings: Settings, source: str, output: str, wanted: Wanted, format: str
+) -> None:
+    """Convert an export to a SavedModel, or every version of one in a folder."""
+    folders = find_exports(source)
+    within = folders != (source,) and os.path.isdir(source)
+    targets = {
+        folder: os.path.join(output, os.path.basename(folder)) if within else output
+        for folder in folders
+    }
+    planned = [
+        export_receipt(folder, target, force=wanted.how.force) for folder, target in targets.items()
+    ]
+    done: list[ExportReceipt] = []
+    if not wanted.dry_run:
+        end_cleanly()
+        with ProgressBar("converting", sys.stderr, settings.terminal(sys.stderr)) as bar:
+            for folder, target in targets.items():
+                receipt = convert_export(folder, target, force=wanted.how.force, on_progress=bar)
+                bar.clear()
+                done.append(receipt)
+    for receipt in done or planned:
+        for note in receipt.notes:
+            settings.tell(note)
+        settings.tell(export_line(receipt, dry_run=wanted.dry_run))
+    write_exports(done or planned, format, sys.stdout, settings.terminal(), dry_run=wanted.dry_run)
+
+
+def _convert(
+    conversion: Conversion,
+    wanted: Wanted,
+    *,
+    keep: bool,
+    on_progress: OnProgress | None = None,
+) -> ConvertedCheckpoint:
+    """Convert one checkpoint.
+
+    Args:
+        conversion: which, and where to.
+        wanted: what the options say.
+        keep: whether one that is up to date is carried over as it is; else that is an error.
+        on_progress: told bytes written and bytes to write.
+    """
+    with ExitStack() as stack:
+        ckpt = stack.enter_context(Checkpoint(conversion.location))
+        like = stack.enter_context(open_checkpoint(wanted.like)) if wanted.like else None
+        number = _NUMBER.search(conversion.prefix)
+        plan = plan_conversion(
+            ckpt,
+            wanted.to,
+            like=like,
+            rules=wanted.rules,
+            number=int(number[1]) if number else 1,
+        )
+        how = conversion_options(plan, wanted.to, wanted.recoding, wanted.how)
+        if not keep and changes_nothing(plan, how):
+            raise SurgeryError("it is in today's form already", path=conversion.location.prefix)
+        source = Source.of(ckpt)
+        if wanted.dry_run:
+            receipt = plan_receipt(plan, conversion.prefix, how)
+        else:
+            receipt = write_plan(plan, conversion.prefix, how, on_progress=on_progress)
+        return ConvertedCheckpoint(
+            plan, source, conversion.prefix, how.generation or ckpt.generation, receipt
+        )

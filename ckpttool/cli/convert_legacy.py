@@ -1,0 +1,144 @@
+"""`ckpt convert-legacy`: checkpoints and exports of old forms in those of today."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import cast
+
+import click
+
+from ckpttool.checkpoint.locate import locate
+from ckpttool.cli import options
+from ckpttool.cli.conversions import Wanted, convert_checkpoints, convert_exports
+from ckpttool.cli.writing import FORMATS
+from ckpttool.errors import NotFoundError
+from ckpttool.surgery import rules as rule_kinds
+from ckpttool.surgery.apply import WriteOptions
+from ckpttool.surgery.companions import META_MODES, MetaMode
+from ckpttool.surgery.convert import FORMS, Form
+from ckpttool.surgery.rules import Rule
+from ckpttool.surgery.spread import Recoding
+from ckpttool.surgery.tables import load_table
+
+EXAMPLES = (
+    ("ckpt convert-legacy old.ckpt-7 -o out/model.ckpt-7", "A V1 checkpoint as V2."),
+    ("ckpt convert-legacy runs -o runs-v2", "Every checkpoint of a folder, with its state file."),
+    ("ckpt convert-legacy exports -o models", "Every version of an export as a SavedModel."),
+    (
+        "ckpt convert-legacy model.ckpt-3 --like ckpts -o out/ckpt-1",
+        "Variables of TensorFlow 1 as objects of a TF2 program.",
+    ),
+    ("ckpt convert-legacy ckpts/ckpt-8 --to name-based -o out/names", "The other way."),
+    ("ckpt convert-legacy model.ckpt-3 --to v1 -o out/old.ckpt", "For readers of 2016."),
+)
+
+
+@options.command("convert-legacy", examples=EXAMPLES)
+@options.path_argument("source", metavar="SRC")
+@click.option(
+    "-o",
+    "--output",
+    metavar="DST",
+    type=click.Path(),
+    required=True,
+    help="Prefix of the new checkpoint; a folder where SRC is a folder or an export.",
+)
+@click.option(
+    "--to",
+    type=click.Choice(FORMS),
+    help="What to make: v2 unless given; of an export, a SavedModel.",
+)
+@click.option(
+    "--like",
+    metavar="REFERENCE",
+    type=options.CheckpointPath(),
+    help="Become object-based after the example of this checkpoint.",
+)
+@click.option(
+    "--map",
+    "maps",
+    metavar="FILE",
+    multiple=True,
+    type=click.Path(),
+    help="Names from a file, as ckpt rename --map reads it; with --like, to those of REFERENCE.",
+)
+@click.option(
+    "--table",
+    "tables",
+    metavar="NAME",
+    multiple=True,
+    help="Names by rules that come with ckpt; ckpt rename --list-tables names them.",
+)
+@click.option("--join-slices", is_flag=True, help="Store partitioned tensors as wholes.")
+@click.option(
+    "--shards", metavar="N", type=click.IntRange(1, 512), help="Spread over N data shards."
+)
+@click.option(
+    "--max-shard-size",
+    metavar="SIZE",
+    type=options.ByteSize(),
+    help="Begin another data shard at this size, such as 2GiB.",
+)
+@click.option("-n", "--dry-run", is_flag=True, help="Print the plan; write nothing.")
+@click.option("--force", is_flag=True, help="Replace what is at DST.")
+@click.option("--update-state", is_flag=True, help="Make it the latest in its folder's state file.")
+@click.option(
+    "--meta",
+    type=click.Choice(META_MODES),
+    default="auto",
+    help="The .meta file: auto carries it where no key changed, its Saver brought up to date.",
+)
+@options.format_options(*FORMATS)
+@options.pass_settings
+def command(
+    settings: options.Settings,
+    source: str,
+    output: str,
+    to: str | None,
+    like: str | None,
+    maps: tuple[str, ...],
+    tables: tuple[str, ...],
+    join_slices: bool,
+    shards: int | None,
+    max_shard_size: int | None,
+    dry_run: bool,
+    force: bool,
+    update_state: bool,
+    meta: str,
+    format: str,
+) -> None:
+    """Bring a checkpoint or an export of an old form up to date.
+
+    Checkpoints of format V1, big-endian ones and old strings become V2 as TensorFlow writes it
+    today; a SessionBundle export becomes a SavedModel; with --like, names of TensorFlow 1 become
+    objects. A folder means every checkpoint in it.
+    """
+    if shards is not None and max_shard_size is not None:
+        raise click.UsageError("--shards and --max-shard-size exclude each other")
+    if like is not None and to not in (None, "v2"):
+        raise click.UsageError("--like makes a checkpoint of format V2")
+    given = {"map": maps, "table": tables}
+    rules: list[Rule] = []
+    for name, text in options.in_order(click.get_current_context(), given):
+        rules += rule_kinds.read_map(text) if name == "map" else [load_table(text)]
+    recoding = Recoding(shards, max_shard_size, join_slices)
+    wanted = Wanted(
+        to=cast("Form", to or "v2"),
+        like=like,
+        rules=tuple(rules),
+        recoding=recoding,
+        how=WriteOptions(force=force, update_state=update_state, meta=cast("MetaMode", meta)),
+        dry_run=dry_run,
+    )
+    if to is None and _is_export(source):
+        if like or rules or recoding != Recoding() or update_state or meta != "auto":
+            raise click.UsageError("options of checkpoints need --to for an export")
+        convert_exports(settings, source, output, wanted, format)
+    else:
+        convert_checkpoints(settings, source, output, wanted, format)
+
+
+def _is_export(path: str) -> bool:
+    with suppress(NotFoundError):
+        return locate(path).address == "session_bundle"
+    return False

@@ -1,0 +1,128 @@
+"""The asset files of a SessionBundle export: regular files in its folder `assets`, and no others.
+
+The names come from a file that may be hostile. No link is followed on the way to one, so nothing
+from outside of the export can end up in a SavedModel.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from ckpttool.errors import CkptError, CorruptError, FileAccessError, MissingFileError
+from ckpttool.meta.session_bundle import SessionBundle
+from ckpttool.storage.source import CHUNK_SIZE, file_error
+from ckpttool.storage.staging import StagedFiles
+
+ASSETS_FOLDER = "assets"
+_FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FILE_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+def asset_names(bundle: SessionBundle) -> tuple[str, ...]:
+    """Return the names of the asset files, each once, in the order of the export.
+
+    Raises:
+        CorruptError: one is not the name of a file in a folder.
+    """
+    names = tuple(dict.fromkeys(asset.filename for asset in bundle.assets))
+    for name in names:
+        if not name or "\0" in name:
+            raise CorruptError(f"'{name}' is not the name of an asset", path=bundle.path)
+        if "/" in name or name in (os.curdir, os.pardir):
+            raise CorruptError(
+                f"asset '{name}' is not a file in the folder '{ASSETS_FOLDER}'", path=bundle.path
+            )
+    return names
+
+
+def check_assets(folder: str, names: tuple[str, ...]) -> tuple[str, ...]:
+    """Check that each asset can be read, and return what else is in their folder.
+
+    Args:
+        folder: of the export.
+        names: as `asset_names` returns them.
+
+    Raises:
+        MissingFileError: an asset is missing.
+        FileAccessError: an asset, or the folder of all, is a link or no regular file, or cannot be
+            read.
+    """
+    path = os.path.join(folder, ASSETS_FOLDER)
+    if not names:
+        try:
+            return tuple(sorted(os.listdir(path)))
+        except OSError:
+            return ()
+    if not os.path.lexists(path):
+        raise _missing(os.path.join(path, names[0]))
+    with _opened(path, _FOLDER_FLAGS) as parent:
+        for name in names:
+            with _opened(os.path.join(path, name), _FILE_FLAGS, parent):
+                pass
+        return tuple(sorted(set(os.listdir(parent)) - set(names)))
+
+
+def copy_assets(folder: str, names: tuple[str, ...], destination: str, staged: StagedFiles) -> int:
+    """Stage copies of the assets, in pieces; return how many bytes they have.
+
+    Args:
+        folder: of the export.
+        names: as `asset_names` returns them.
+        destination: the folder for the copies, which exists.
+        staged: the set of files that they become part of.
+    """
+    total = 0
+    with _opened(os.path.join(folder, ASSETS_FOLDER), _FOLDER_FLAGS) as parent:
+        for name in names:
+            path = os.path.join(folder, ASSETS_FOLDER, name)
+            with _opened(path, _FILE_FLAGS, parent) as source:
+                copy = staged.create(os.path.join(destination, name), mode=0o600)
+                for piece in _pieces(source, path):
+                    copy.write(piece)
+                copy.take_permissions(path)
+                copy.sync()  # closes it: there may be more assets than files can be open
+                total += copy.size
+    return total
+
+
+def _pieces(fd: int, path: str) -> Iterator[bytes]:
+    while True:
+        try:
+            piece = os.read(fd, CHUNK_SIZE)
+        except OSError as error:
+            raise file_error(error, path) from error
+        if not piece:
+            return
+        yield piece
+
+
+@contextmanager
+def _opened(path: str, flags: int, parent: int | None = None) -> Iterator[int]:
+    """Open a folder, or a regular file in an open folder, following no link."""
+    name = path if parent is None else os.path.basename(path)
+    try:
+        fd = os.open(name, flags, dir_fd=parent)
+    except OSError as error:
+        raise _open_error(error, path) from error
+    try:
+        if parent is not None and not stat.S_ISREG(os.fstat(fd).st_mode):
+            raise FileAccessError("an asset that is not a regular file", path=path)
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def _open_error(error: OSError, path: str) -> CkptError:
+    if error.errno == errno.ENOENT:
+        return _missing(path)
+    if os.path.islink(path):
+        return FileAccessError("a symbolic link, which may lead out of the export", path=path)
+    return file_error(error, path)
+
+
+def _missing(path: str) -> MissingFileError:
+    return MissingFileError("an asset of the export is missing", path=path)

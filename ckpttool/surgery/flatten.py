@@ -1,0 +1,117 @@
+"""Object-based checkpoints made name-based, for programs of TensorFlow 1.
+
+Every tensor gets the full name that the object graph has of its variable, which is what the Saver
+of TensorFlow 1 asks for. Slots have the full names that their optimizer gave them. What has no full
+name is called by its object path, unescaped, in the manner of TensorFlow 1:
+
+    object path          name
+    words/.table-keys    words-keys        as the Saver calls what a hash table "words" holds
+    data/.ITERATOR_STATE data_STATE
+    state/.py_state      state/py_state
+    net/k.S2             net/k/2
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from ckpttool.checkpoint.nearest import nearest_names, quoted
+from ckpttool.errors import KeyCollisionError, SelectionError, SurgeryError
+from ckpttool.meta.object_graph import ObjectGraph
+from ckpttool.meta.object_keys import GRAPH_KEY, VARIABLE_VALUE, split_key, unescape
+from ckpttool.surgery.like_notes import listed
+from ckpttool.surgery.plan import Plan
+
+_NO_RULES: Mapping[str, str] = {}
+
+
+def flatten(plan: Plan, rules: Mapping[str, str] = _NO_RULES) -> Plan:
+    """Return an object-based plan without its graph, its tensors called by their full names.
+
+    Args:
+        plan: the plan.
+        rules: other names for some tensors: from a key or an object path to a name. The slots of a
+            variable get names to match.
+
+    Raises:
+        KeyCollisionError: two variables have the same full name.
+        SelectionError: a rule matches nothing.
+        SurgeryError: the plan is name-based, or a name is the one of object graphs.
+    """
+    graph = plan.graph
+    if graph is None:
+        raise SurgeryError("it is name-based already", path=plan.source.prefix)
+    keys = {tensor.key for tensor in plan.tensors}
+    full_names = {
+        key: attribute.full_name
+        for key, (_, attribute) in graph.claims(keys).owners.items()
+        if attribute.full_name and key == attribute.checkpoint_key
+    }
+    ruled = _ruled(plan, graph, rules)
+    names = full_names | _slots_to_match(graph, full_names, ruled) | ruled
+    tensors = tuple(replace(t, key=names.get(t.key) or _spelled(t.key)) for t in plan.tensors)
+    takers: dict[str, str] = {}
+    for before, after in zip(plan.tensors, tensors, strict=True):
+        if after.key == GRAPH_KEY:
+            raise SurgeryError("that name is for the object graph", key=before.key)
+        other = takers.setdefault(after.key, before.key)
+        if other != before.key:
+            raise KeyCollisionError(
+                f"{quoted(map(plan.short_name, (other, before.key)))} have the same full name "
+                f"'{after.key}'; give one another name by a rule",
+                path=plan.source.prefix,
+            )
+    unnamed = [plan.short_name(tensor.key) for tensor in plan.tensors if tensor.key not in names]
+    note = f"without a full name, called by their object paths: {listed(unnamed)}"
+    return replace(plan, tensors=tensors, graph=None).with_notes(*[note] if unnamed else ())
+
+
+def _ruled(plan: Plan, graph: ObjectGraph, rules: Mapping[str, str]) -> dict[str, str]:
+    """Return the names that rules give, by key."""
+    keys = {tensor.key for tensor in plan.tensors}
+    by_path = {plan.short_name(key): key for key in keys}
+    found = {}
+    for old, new in rules.items():
+        node_id = graph.node_at(old)
+        further = graph.key_of_node(node_id) if node_id is not None else None
+        key = old if old in keys else by_path.get(old, further)
+        if key is None or key not in keys:
+            near = nearest_names(old, by_path)
+            hint = f"; nearest: {quoted(near)}" if near else ""
+            raise SelectionError(f"the rule '{old}={new}' matches nothing{hint}")
+        found[key] = new
+    return found
+
+
+def _slots_to_match(
+    graph: ObjectGraph, full_names: Mapping[str, str], ruled: Mapping[str, str]
+) -> dict[str, str]:
+    """Return names, by key, for the slots of variables that got other names by rules."""
+    found: dict[str, str] = {}
+    for link in graph.slots:
+        variable = graph.key_of_node(link.variable_id) or ""
+        key = graph.key_of_node(link.slot_id) or ""
+        if variable not in ruled or variable not in full_names or key not in full_names:
+            continue
+        old, new, name = full_names[variable], ruled[variable], full_names[key]
+        if name.startswith(f"{old}/"):  # "w/Adam", of an optimizer of TensorFlow 1
+            found[key] = new + name[len(old) :]
+        elif name.endswith(f"/{old}/{link.slot_name}"):  # "Adam/w/m", of one of Keras
+            found[key] = name[: -len(f"{old}/{link.slot_name}")] + f"{new}/{link.slot_name}"
+    return found
+
+
+def _spelled(key: str) -> str:
+    """Return a name for a tensor that has no full name."""
+    part = split_key(key)
+    if part is None:
+        return key  # written by a function of the program, under a name of its own
+    path = part.path if part.slot is None else (*part.path, part.slot.name)
+    stem = "/".join(map(unescape, path))
+    if part.suffix:
+        return (stem or part.attribute) + part.suffix
+    if part.attribute == VARIABLE_VALUE:
+        return stem or VARIABLE_VALUE
+    attribute = unescape(part.attribute)
+    return f"{stem}/{attribute}" if stem else attribute

@@ -1,0 +1,77 @@
+"""Which file each value goes to when all are written anew."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from heapq import heapreplace
+
+from ckpttool.bundle.entry import MAX_SHARDS
+from ckpttool.errors import SurgeryError
+
+# Files that are filled in turn are open at the same time.
+MAX_SPREAD = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Recoding:
+    """How values are laid out anew.
+
+    Attributes:
+        shards: how many data shards to spread them over, evenly by size; as many as the source has
+            if None.
+        max_shard_size: bytes at which another shard is begun, instead of a number of them; one
+            tensor, or one slice, may be larger than that.
+        join_slices: store partitioned tensors as wholes.
+    """
+
+    shards: int | None = None
+    max_shard_size: int | None = None
+    join_slices: bool = False
+
+
+def spread(sizes: list[list[int]], how: Recoding, default: int) -> tuple[list[list[int]], int]:
+    """Return the file of each payload, and how many files there are.
+
+    Args:
+        sizes: bytes of each payload of each tensor, in the order in which they are written.
+        how: the layout.
+        default: how many files there are if the layout does not say.
+
+    Raises:
+        SurgeryError: there would be too many.
+    """
+    if how.max_shard_size is not None:
+        return _one_after_another(sizes, how.max_shard_size)
+    count = how.shards or min(default, MAX_SPREAD)
+    if not 1 <= count <= MAX_SPREAD:
+        raise SurgeryError(f"{count} data shards are not between 1 and {MAX_SPREAD}")
+    return _evenly(sizes, count), count
+
+
+def _one_after_another(sizes: list[list[int]], limit: int) -> tuple[list[list[int]], int]:
+    """Fill a file up to the limit before the next is begun."""
+    number = filled = 0
+    places = []
+    for each in sizes:
+        places.append([0] * len(each))
+        for at, size in enumerate(each):
+            if filled and filled + size > limit:
+                number, filled = number + 1, 0
+            filled += size
+            places[-1][at] = number
+    if number >= MAX_SHARDS:
+        raise SurgeryError(f"{number + 1} data shards are more than {MAX_SHARDS}")
+    return places, number + 1
+
+
+def _evenly(sizes: list[list[int]], count: int) -> list[list[int]]:
+    """Give each payload to the shard that has the fewest bytes so far."""
+    filled = [(0, shard_id) for shard_id in range(count)]
+    places = []
+    for each in sizes:
+        places.append([0] * len(each))
+        for at, size in enumerate(each):
+            total, shard_id = filled[0]
+            places[-1][at] = shard_id
+            heapreplace(filled, (total + size, shard_id))
+    return places

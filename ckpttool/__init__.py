@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         load_variable,
     )
     from ckpttool.errors import CkptError
+    from ckpttool.query.diff import diff
     from ckpttool.query.integrity import verify
     from ckpttool.tensor.variants import VariantElement
 
@@ -37,6 +38,7 @@ __all__ = [
     "VariantElement",
     "__version__",
     "checkpoints_iterator",
+    "diff",
     "get_checkpoint_state",
     "latest_checkpoint",
     "list_variables",
@@ -53,6 +55,7 @@ _HOMES = {
     "CkptError": "ckpttool.errors",
     "VariantElement": "ckpttool.tensor.variants",
     "checkpoints_iterator": "ckpttool.checkpoint.tf_train",
+    "diff": "ckpttool.query.diff",
     "get_checkpoint_state": "ckpttool.checkpoint.tf_train",
     "latest_checkpoint": "ckpttool.checkpoint.tf_train",
     "list_variables": "ckpttool.checkpoint.tf_train",

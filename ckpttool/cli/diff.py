@@ -1,0 +1,187 @@
+"""`ckpt diff`: what changed between two checkpoints."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+
+import click
+
+from ckpttool.checkpoint.folder import list_checkpoints
+from ckpttool.checkpoint.locate import locate
+from ckpttool.checkpoint.open import Checkpoint
+from ckpttool.checkpoint.select import Rule, Selector
+from ckpttool.cli import options
+from ckpttool.cli.failures import DONE, FAILED, NEGATIVE, complain
+from ckpttool.errors import UnsupportedError
+from ckpttool.query.diff import Diff, Tolerance, compare
+from ckpttool.query.diff_series import diff_series
+from ckpttool.render import diff as render
+from ckpttool.render.progress import ProgressBar
+
+EXAMPLES = (
+    ("ckpt diff ckpts/ckpt-8 ckpts/ckpt-10", "What changed in two steps of training."),
+    ("ckpt diff ckpts", "The latest checkpoint of a folder against the one before it."),
+    ("ckpt diff ckpts/ckpt-9 ckpts --kind weight --rtol 1e-5", "Weights, with a tolerance."),
+    ("ckpt diff ckpts/ckpt-9 ckpts --name-status", "A letter and a name for each difference."),
+    ("ckpt diff ckpts/ckpt-9 ckpts --quiet || echo changed", "Only the exit code."),
+    ("ckpt diff ckpts model.ckpt-3 --json", "Everything that is known, for programs."),
+    ("ckpt diff --series ckpts net/l1", "How tensors change from one checkpoint to the next."),
+)
+_VIEWS = ("stat", "name-only", "name-status")
+_TOLERANCE = click.FloatRange(0)
+
+
+@options.command("diff", examples=EXAMPLES)
+@options.path_argument("a", metavar="A")
+@click.argument("b", metavar="[B]", required=False, type=options.CheckpointPath())
+@options.selection_options
+@click.option(
+    "--ignore",
+    metavar="PATTERN",
+    multiple=True,
+    type=options.TensorName(),
+    help="Take what this pattern selects for not there.",
+)
+@click.option("-a", "--all", is_flag=True, help="Show what is equal, too.")
+@click.option("--exact", is_flag=True, help="Read everything, and compare it byte for byte.")
+@click.option("--rtol", metavar="X", type=_TOLERANCE, help="Relative tolerance; 0 by default.")
+@click.option("--atol", metavar="X", type=_TOLERANCE, help="Absolute tolerance; 0 by default.")
+@click.option("--equal-nan", is_flag=True, help="Let NaN equal NaN.")
+@click.option("--stat", is_flag=True, help="Print sums only.")
+@click.option("--name-only", is_flag=True, help="Print names only.")
+@click.option(
+    "--name-status",
+    is_flag=True,
+    help="Print names with a letter: A added, D removed, R renamed, T type, M modified.",
+)
+@click.option("-q", "--quiet", is_flag=True, help="Print nothing; the exit code tells.")
+@click.option(
+    "--rename-map",
+    metavar="FILE",
+    type=click.Path(),
+    help="Write the renames as a map for `ckpt rename`; - is standard output.",
+)
+@click.option("--series", is_flag=True, help="Follow tensors through the folder A.")
+@click.option(
+    "-j",
+    "--jobs",
+    metavar="N",
+    type=click.IntRange(1),
+    help="Compare with N threads; by default as many as there are processors.",
+)
+@options.format_options()
+@options.pass_settings
+def command(
+    settings: options.Settings,
+    a: str,
+    b: str | None,
+    selector: Selector,
+    ignore: tuple[str, ...],
+    all: bool,
+    exact: bool,
+    rtol: float | None,
+    atol: float | None,
+    equal_nan: bool,
+    stat: bool,
+    name_only: bool,
+    name_status: bool,
+    quiet: bool,
+    rename_map: str | None,
+    series: bool,
+    jobs: int | None,
+    format: str,
+) -> int:
+    """Tell what changed from checkpoint A to checkpoint B.
+
+    Tensors of the same dtype, shape, size and crc32c are equal by the two indexes, and nothing of
+    them is read unless --exact is given. Equal content under another key is a rename. Exits with
+    0 if there is no difference, 1 if there is one, 2 if something could not be read.
+    """
+    if exact and (rtol is not None or atol is not None or equal_nan):
+        raise click.UsageError("--exact leaves no room for --rtol, --atol and --equal-nan")
+    given = zip(_VIEWS, (stat, name_only, name_status), strict=True)
+    views = [name for name, wanted in given if wanted]
+    if len(views) > 1 or (views and format not in ("table", "plain")):
+        raise click.UsageError(
+            "--stat, --name-only and --name-status exclude each other, and print as table or plain"
+        )
+    view = views[0] if views else None
+    if series:
+        if all or exact or view or rename_map or rtol is not None or atol is not None or equal_nan:
+            raise click.UsageError("--series takes patterns, --ignore, --quiet and --format only")
+        return _follow(settings, a, _series_selector(b, ignore), quiet, format)
+    bar = ProgressBar("comparing", sys.stderr, settings.terminal(sys.stderr))
+    before, after = _addresses(a, b)
+    locations = locate(before), locate(after)
+    for location in locations:
+        settings.report(location)
+    with bar, Checkpoint(locations[0]) as one, Checkpoint(locations[1]) as other:
+        diff = compare(
+            one,
+            other,
+            selector,
+            ignore=ignore,
+            tolerance=Tolerance(rtol or 0.0, atol or 0.0, equal_nan, exact),
+            everything=all or stat,
+            first_only=quiet and rename_map is None,
+            jobs=jobs,
+            on_progress=bar,
+        )
+    if rename_map is not None:
+        _write_map(diff, rename_map)
+    if not quiet and rename_map != "-":
+        render.write_diff(diff, format, sys.stdout, settings.terminal(), view=view, everything=all)
+    for problem in diff.problems:
+        complain(str(problem))
+    return {"equal": DONE, "different": NEGATIVE}.get(diff.verdict, FAILED)
+
+
+def _addresses(a: str, b: str | None) -> tuple[str, str]:
+    """Return what to compare; for a folder alone its latest checkpoint and the one before."""
+    if b is not None:
+        return a, b
+    found = list_checkpoints(a) if os.path.isdir(a) else []
+    if len(found) < 2:
+        raise click.UsageError(f"'{a}' is no folder of several checkpoints; B is missing")
+    return found[1].prefix, found[0].prefix
+
+
+def _series_selector(pattern: str | None, ignore: tuple[str, ...]) -> Selector:
+    """Return the selector of --series, where what stands for B is a pattern as well."""
+    ctx = click.get_current_context()
+    given = ctx.params
+    rules = [Rule(text) for text in (pattern, *given["patterns"]) if text is not None]
+    rules += options.ordered_rules(ctx, given["include"], given["exclude"])
+    rules += [Rule(text, include=False) for text in ignore]
+    return Selector(rules, kinds=[word for words in given["kind"] for word in words.split(",")])
+
+
+def _follow(
+    settings: options.Settings, folder: str, selector: Selector, quiet: bool, format: str
+) -> int:
+    if not os.path.isdir(folder):
+        raise click.UsageError(f"--series follows tensors through a folder; '{folder}' is none")
+    found = diff_series(folder, selector)
+    if not quiet:
+        render.write_series(found, format, sys.stdout, settings.terminal())
+    for problem in found.problems:
+        complain(str(problem))
+    return FAILED if found.problems else NEGATIVE if found.changes else DONE
+
+
+def _write_map(diff: Diff, path: str) -> None:
+    """Write the renames as a JSON object, which holds names of any characters."""
+    if diff.rename_map is None:
+        raise UnsupportedError(
+            "no renames lead from an object-based checkpoint to a name-based one; "
+            "try it the other way round",
+            path=diff.a.prefix,
+        )
+    text = json.dumps(diff.rename_map, indent=2) + "\n"
+    if path == "-":
+        sys.stdout.write(text)
+        return
+    with open(path, "x", encoding="ascii") as file:
+        file.write(text)

@@ -17,6 +17,8 @@ from pathlib import Path
 import numpy as np
 
 import ckpttool
+from ckpttool.query.lock_update import update_lock
+from ckpttool.render.check_lock import lock_text
 
 _ROOT = Path(__file__).resolve().parents[1]
 _FIXTURES = _ROOT / "fixtures"
@@ -53,6 +55,8 @@ def make(folder: Path) -> None:
     (folder / "names.tsv").write_text(_MAP, encoding="utf-8")
     old = {name: np.zeros(shape, np.float32) for name, shape in _OLD_NAMES.items()}
     ckpttool.save_checkpoint(str(folder / "rnn.ckpt-7"), old)
+    with ckpttool.open_checkpoint(folder / "ckpts") as ckpt:
+        update_lock(ckpt, str(folder / "model.lock.json"), None, lock_text)
 
 
 def run(lines: str, folder: Path) -> subprocess.CompletedProcess[str]:
@@ -84,7 +88,7 @@ def run(lines: str, folder: Path) -> subprocess.CompletedProcess[str]:
 
 def is_quiet(lines: str, stderr: str) -> bool:
     """Tell whether nothing was complained of; commands that write say what they have written."""
-    if not re.match(r"ckpt (?:rename|prune) ", lines):
+    if not re.match(r"ckpt (?:rename|prune|check .*--update)\b", lines):
         return stderr == ""
     told = stderr.splitlines()
     return (

@@ -1,0 +1,118 @@
+"""`ckpt check`: whether a checkpoint is as its lock says."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import click
+
+from ckpttool.checkpoint.locate import locate
+from ckpttool.checkpoint.open import Checkpoint
+from ckpttool.checkpoint.select import Selector
+from ckpttool.cli import options
+from ckpttool.cli.failures import DONE, FAILED, NEGATIVE
+from ckpttool.query.lock import check
+from ckpttool.query.lock_file import Lock, read_lock
+from ckpttool.query.lock_findings import Report
+from ckpttool.render import check as render
+from ckpttool.render.check_words import summary
+from ckpttool.render.progress import ProgressBar
+
+EXAMPLES = (
+    ("ckpt check ckpts --against model.lock.json --update", "Write the lock, or write it anew."),
+    ("ckpt check ckpts --against model.lock.json", "Hold the latest checkpoint against it."),
+    ("ckpt check ckpts --against model.lock.json --kind weight", "Its weights alone."),
+    (
+        "ckpt check ckpts --against model.lock.json --finite --format github",
+        "In a workflow of GitHub: also refuse NaN and Inf.",
+    ),
+    ("ckpt check ckpts/ckpt-10 --finite", "Look for NaN and Inf without a lock."),
+)
+_CODES = {"ok": DONE, "failed": NEGATIVE, "unknown": FAILED}
+_FOR_CHECKS = ("github", "junit")
+
+
+@options.command("check", examples=EXAMPLES)
+@options.path_argument()
+@options.selection_options
+@click.option(
+    "--against",
+    metavar="LOCK",
+    type=click.Path(),
+    help="The lock: what `ckpt ls --json` printed once; - is standard input.",
+)
+@click.option("--update", is_flag=True, help="Write the lock instead of holding against it.")
+@click.option("--finite", is_flag=True, help="Read all numbers; refuse NaN and infinities.")
+@click.option("--crc", is_flag=True, help="Compare each stored crc32c; put it into the lock.")
+@click.option(
+    "--ignore",
+    metavar="PATTERN",
+    multiple=True,
+    type=options.TensorName(),
+    help="Leave out what this pattern selects, wherever it is.",
+)
+@click.option("--allow-extra", is_flag=True, help="Accept tensors that the lock does not have.")
+@options.format_options(*options.OUTPUT_FORMATS, *_FOR_CHECKS)
+@options.pass_settings
+def command(
+    settings: options.Settings,
+    path: str,
+    selector: Selector,
+    against: str | None,
+    update: bool,
+    finite: bool,
+    crc: bool,
+    ignore: tuple[str, ...],
+    allow_extra: bool,
+    format: str,
+) -> int:
+    """Hold a checkpoint against a lock: its keys, dtypes and shapes.
+
+    The lock is a file kept with the program: the output of `ckpt ls --json`, or what --update
+    makes of it. Without --finite no data are read. Exits with 0 if the checkpoint is as it should
+    be, 1 if it is not, 2 if that cannot be told.
+    """
+    if against is None and not finite:
+        raise click.UsageError("there is nothing to check: give --against LOCK, or --finite")
+    if against is None and (update or crc or allow_extra):
+        raise click.UsageError("--update, --crc and --allow-extra go with --against LOCK")
+    if update and (finite or allow_extra or format in _FOR_CHECKS):
+        raise click.UsageError(
+            "--update checks nothing: it takes no --finite and no --allow-extra, "
+            "and prints neither github nor junit"
+        )
+    if update and against == "-":
+        raise click.UsageError("--update needs a file to write")
+    location = locate(path)
+    settings.report(location)
+    with Checkpoint(location) as ckpt:
+        if update and against is not None:
+            report = _updated(ckpt, against, selector, ignore, crc=crc)
+        else:
+            lock = None if against is None else read_lock(against)
+            with ProgressBar("reading", sys.stderr, settings.terminal(sys.stderr)) as bar:
+                report = check(
+                    ckpt,
+                    lock,
+                    selector,
+                    ignore=ignore,
+                    crc=crc,
+                    finite=finite,
+                    allow_extra=allow_extra,
+                    on_progress=bar,
+                )
+    render.write_report(report, format, sys.stdout, settings.terminal())
+    if update and format not in ("table", "markdown"):
+        settings.tell(f"{against}: {report.update}: {summary(report)}")
+    return _CODES[report.verdict]
+
+
+def _updated(
+    ckpt: Checkpoint, path: str, selector: Selector, ignore: tuple[str, ...], *, crc: bool
+) -> Report:
+    from ckpttool.query.lock_update import update_lock
+    from ckpttool.render.check_lock import lock_text
+
+    lock: Lock | None = read_lock(path) if os.path.lexists(path) else None
+    return update_lock(ckpt, path, lock, lock_text, selector, ignore=ignore, crc=crc)

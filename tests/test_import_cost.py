@@ -100,6 +100,23 @@ def test_ls_of_plain_names_parses_no_graph() -> None:
 
 
 @needs_command
+def test_the_other_format_stays_out() -> None:
+    code = COMMAND + "\nprint([n for n in sys.modules if 'legacy' in n])"
+    for options in ((), ("-l",)):
+        done = run_python("import sys\n" + code, "ls", *options, PLAIN)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.strip().split("\n")[-1] == "[]"
+
+
+@needs_command
+def test_ls_of_v1_needs_no_values() -> None:
+    """Only who reads values needs numpy."""
+    single = os.path.join(fixtures.FIXTURES, "v1/tf1.15/dtypes/vector")
+    found = imported(COMMAND, "ls", single)
+    assert found & {"numpy", "ml_dtypes", "rich", "cramjam", "tensorflow", "google"} == set()
+
+
+@needs_command
 @pytest.mark.parametrize("options", [("--version",), ("--help",)], ids=str)
 def test_help_and_version(options: tuple[str, ...]) -> None:
     assert imported(COMMAND, *options) & set(HEAVY) <= {"click"}

@@ -42,9 +42,17 @@ class CommandEntry:
 COMMANDS: Mapping[str, CommandEntry] = {
     "ls": CommandEntry("ckpttool.cli.ls", "List tensors: key, dtype, shape, kind and bytes."),
     "show": CommandEntry("ckpttool.cli.show", "Print values and statistics, or a summary."),
+    "diff": CommandEntry("ckpttool.cli.diff", "Tell what changed between two checkpoints."),
     "rename": CommandEntry("ckpttool.cli.rename", "Give tensors and objects other names."),
     "prune": CommandEntry("ckpttool.cli.prune", "Drop tensors, such as optimizer state."),
+    "export-meta-json": CommandEntry(
+        "ckpttool.cli.export_meta_json", "Print a MetaGraph as JSON, and make one of JSON."
+    ),
+    "convert-legacy": CommandEntry(
+        "ckpttool.cli.convert_legacy", "Bring checkpoints and exports of old forms up to date."
+    ),
     "verify": CommandEntry("ckpttool.cli.verify", "Find damage, all of it."),
+    "check": CommandEntry("ckpttool.cli.check", "Hold a checkpoint against a lock, as in CI."),
 }
 
 

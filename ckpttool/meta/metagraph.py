@@ -7,43 +7,24 @@ text. Only the facts below are kept, the graph itself is counted.
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, Literal, cast
 
 from ckpttool.errors import CorruptError
-from ckpttool.storage.source import RandomAccessFile
+from ckpttool.meta.metagraph_collections import VARIABLES
+from ckpttool.meta.metagraph_file import read_graph_file
 from ckpttool.tensor.dtypes import dtype_of_number
 
 if TYPE_CHECKING:
-    from google.protobuf.message import Message
-
     from ckpttool import pb
-
-_M = TypeVar("_M", bound="Message")
 
 CollectionKind = Literal["node_list", "bytes_list", "int64_list", "float_list", "any_list", "empty"]
 
-# The collections that hold a VariableDef for each variable. Where the writer had no message for
-# one of them it is a list of nodes, and no more than their names is known.
-_VARIABLES = frozenset(
-    {
-        "variables",
-        "trainable_variables",
-        "moving_average_variables",
-        "local_variables",
-        "model_variables",
-        "metric_variables",
-        "global_step",
-        "tpu_estimator_iterations_per_loop",
-    }
-)
 # Dtypes of reference variables have the number of the dtype they refer to, and this.
 _REFERENCE = 100
 _SAVER_VERSIONS = ("LEGACY", "V1", "V2")
-_TEXT_SAMPLE = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,43 +167,15 @@ def read_metagraphs(path: str) -> tuple[MetaGraph, ...]:
         CorruptError: it holds no MetaGraph.
         UnsupportedError: it is 2 GiB or more.
     """
-    from ckpttool import pb
-
-    with RandomAccessFile(path) as file:
-        data = bytes(file.view(0, file.size))
-    if os.path.basename(path).startswith("saved_model.pb"):
-        found = list(_parse(pb.SavedModel, data, path).meta_graphs)
-        if not found:
-            raise CorruptError("a SavedModel without MetaGraphs", path=path)
-    else:
-        found = [_parse(pb.MetaGraphDef, data, path)]
+    file = read_graph_file(path)
+    if file.kind == "FingerprintDef":
+        raise CorruptError("the fingerprint of a SavedModel, not a MetaGraph", path=path)
+    if file.kind == "MetaGraphDef":
+        return (_facts(cast("pb.MetaGraphDef", file.message), path),)
+    found = cast("pb.SavedModel", file.message).meta_graphs
+    if not found:
+        raise CorruptError("a SavedModel without MetaGraphs", path=path)
     return tuple(_facts(message, path) for message in found)
-
-
-def _parse(message_class: type[_M], data: bytes, path: str) -> _M:
-    """Parse a file as a message, or as the text of one, in TensorFlow's order."""
-    from ckpttool.pb.convert import from_text, parse
-
-    try:
-        message = parse(message_class, data, path=path)
-    except CorruptError:
-        if not _is_text(data):
-            raise
-    else:
-        # Some texts can be taken for messages, all of whose fields are then unknown.
-        if message.ListFields():
-            return message
-    try:
-        message = from_text(message_class, data.decode(), path=path)
-    except UnicodeDecodeError as error:
-        raise CorruptError("neither a MetaGraph nor text", path=path) from error
-    if not message.ListFields():
-        raise CorruptError("an empty MetaGraph", path=path)
-    return message
-
-
-def _is_text(data: bytes) -> bool:
-    return not any(byte < 0x20 and byte not in b"\t\n\r" for byte in data[:_TEXT_SAMPLE])
 
 
 def _facts(message: pb.MetaGraphDef, path: str) -> MetaGraph:
@@ -247,7 +200,7 @@ def _facts(message: pb.MetaGraphDef, path: str) -> MetaGraph:
         variables={
             key: tuple(_variable(item, path) for item in collection.bytes_list.value)
             for key, collection in collections
-            if key in _VARIABLES and collection.WhichOneof("kind") == "bytes_list"
+            if key in VARIABLES and collection.WhichOneof("kind") == "bytes_list"
         },
         signatures=tuple(
             _signature(key, signature) for key, signature in sorted(message.signature_def.items())

@@ -14,6 +14,7 @@ from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.checkpoint.select import Rule, Selector
 from ckpttool.errors import CkptError, SelectionError
 from ckpttool.query.listing import TensorRow, tensor_rows
+from ckpttool.query.source import select_rows
 from ckpttool.tensor.region import Index, fit_index, parse_index
 
 
@@ -108,7 +109,7 @@ class _Finder:
         if self._rows is None:
             self._rows = tensor_rows(self._ckpt)
         selector = Selector(map(Rule, patterns), kinds=kinds)
-        return [Target(row.key) for row in selector.select(self._rows)]
+        return [Target(row.key) for row in select_rows(self._ckpt, selector, self._rows)]
 
     def _indexed(self, key: str, index: str) -> Target:
         try:

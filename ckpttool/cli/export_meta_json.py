@@ -1,0 +1,186 @@
+"""`ckpt export-meta-json`: a MetaGraph as JSON, text or bytes, and back."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import cast
+
+import click
+
+from ckpttool.cli import options
+from ckpttool.errors import UnsupportedError
+from ckpttool.query.metajson import (
+    FORMS,
+    Form,
+    GraphDocument,
+    JsonForm,
+    choose_graph,
+    find_graph,
+    graph_from_json,
+    losses,
+    read_graph,
+    read_graph_json,
+    save_graph,
+    write_graph,
+)
+from ckpttool.render.metajson import loss_lines
+
+EXAMPLES = (
+    (
+        "ckpt export-meta-json saved_model --select meta_info_def,signature_def",
+        "Who wrote it, and how to call it.",
+    ),
+    ("ckpt export-meta-json model.ckpt-3 --decode-collections", "Its variables, readable."),
+    ("ckpt export-meta-json saved_model --elide-constants=1024", "Without large constants."),
+    ("ckpt export-meta-json saved_model --saved-model -o model.json", "All MetaGraphs."),
+    ("ckpt export-meta-json model.ckpt-3 -o graph.pbtxt", "As protobuf's text."),
+    (
+        "ckpt export-meta-json saved_model | ckpt export-meta-json --from-json - -o graph.meta",
+        "There and back.",
+    ),
+)
+_ELIDE = "--elide-constants"
+_DEFAULT_ELIDE = 64
+_INDENT = 2
+_STDIN = "-"
+_SUFFIXES: dict[str, Form] = {
+    ".json": "json",
+    ".pbtxt": "pbtxt",
+    ".pb": "pb",
+    ".meta": "pb",
+}
+
+
+class ExportCommand(options.Command):
+    """A command with an option whose value may be left out, but not stand apart from it."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Give the option its default value where it has none."""
+        end = args.index("--") if "--" in args else len(args)
+        given = [f"{_ELIDE}={_DEFAULT_ELIDE}" if word == _ELIDE else word for word in args[:end]]
+        return super().parse_args(ctx, given + args[end:])
+
+
+@click.command("export-meta-json", cls=ExportCommand, examples=EXAMPLES)
+@options.path_argument("meta", metavar="META")
+@click.option(
+    "--to",
+    type=click.Choice(FORMS),
+    help="What to write; by default what the name of the output ends in, else JSON.",
+)
+@click.option("--from-json", is_flag=True, help="META is JSON of such a file, or - for stdin.")
+@click.option("-o", "--output", metavar="FILE", type=click.Path(), help="Write to a file.")
+@click.option("--force", is_flag=True, help="Replace the file if it exists.")
+@click.option(
+    "--tag-set",
+    metavar="TAG[,TAG...]",
+    help="The MetaGraph of a SavedModel that has these tags.",
+)
+@click.option("--saved-model", is_flag=True, help="The SavedModel as a whole.")
+@click.option(
+    "--select",
+    metavar="FIELD[,FIELD...]",
+    help="Only these fields of the MetaGraph.",
+)
+@click.option("--decode-collections", is_flag=True, help="Show what is serialized in collections.")
+@click.option(
+    _ELIDE,
+    metavar="BYTES",
+    type=click.IntRange(0),
+    help=f"Size and digest for larger constants; {_DEFAULT_ELIDE} without =BYTES.",
+)
+@click.option(
+    "--indent",
+    metavar="N",
+    type=click.IntRange(0, 16),
+    help=f"Blanks for each level of JSON; {_INDENT} unless given.",
+)
+@click.option("--compact", is_flag=True, help="JSON on one line.")
+@click.option("--strict", is_flag=True, help="Refuse what the output cannot hold.")
+@options.pass_settings
+def command(
+    settings: options.Settings,
+    meta: str,
+    to: str | None,
+    from_json: bool,
+    output: str | None,
+    force: bool,
+    tag_set: str | None,
+    saved_model: bool,
+    select: str | None,
+    decode_collections: bool,
+    elide_constants: int | None,
+    indent: int | None,
+    compact: bool,
+    strict: bool,
+) -> None:
+    """Print a MetaGraph as JSON, in protobuf's mapping, with nothing lost.
+
+    META is a .meta file, saved_model.pb, fingerprint.pb or the text of one, the folder of a
+    SavedModel or SessionBundle export, or a checkpoint that has a graph. Of a SavedModel with
+    several MetaGraphs --tag-set takes one and --saved-model all.
+    """
+    form = _form(to, output, from_json=from_json)
+    if form != "json" and (decode_collections or elide_constants is not None):
+        raise click.UsageError("--decode-collections and --elide-constants go with JSON")
+    if form != "json" and (compact or indent is not None):
+        raise click.UsageError("--indent and --compact go with JSON")
+    if compact and indent is not None:
+        raise click.UsageError("--indent and --compact exclude each other")
+    if saved_model and (select or tag_set is not None):
+        raise click.UsageError("--saved-model takes all; --tag-set and --select take a part")
+    if force and output is None:
+        raise click.UsageError("--force goes with -o")
+    if form == "pb" and output is None and settings.terminal().interactive:
+        raise click.UsageError("bytes are not for a terminal; -o FILE says where to write")
+    json_form = JsonForm(
+        indent=None if compact else _INDENT if indent is None else indent,
+        elide=elide_constants,
+        decode_collections=decode_collections,
+    )
+    document = choose_graph(
+        _read(settings, meta, from_json=from_json),
+        tags=None if tag_set is None else _words(tag_set),
+        whole=saved_model or (from_json and tag_set is None and not select),
+        fields=_words(select or ""),
+    )
+    if strict:
+        dropped = [loss for loss in losses(document, form, json_form) if loss.dropped]
+        if dropped:
+            raise UnsupportedError("; ".join(loss_lines(dropped, form)), path=document.path)
+    if output is None:
+        found = write_graph(document, form, _write, json_form)
+        sys.stdout.flush()
+    else:
+        found = save_graph(document, form, output, json_form, force=force)
+        settings.note(f"wrote {output}")
+    for line in loss_lines(found, form):
+        settings.warn(line)
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(filter(None, (word.strip() for word in text.split(","))))
+
+
+def _write(data: bytes) -> None:
+    sys.stdout.buffer.write(data)
+
+
+def _form(to: str | None, output: str | None, *, from_json: bool) -> Form:
+    if to is not None:
+        return cast("Form", to)
+    suffix = os.path.splitext(output)[1] if output is not None else ""
+    return _SUFFIXES.get(suffix, "pb" if from_json else "json")
+
+
+def _read(settings: options.Settings, typed: str, *, from_json: bool) -> GraphDocument:
+    if not from_json:
+        address = find_graph(typed)
+        for warning in address.warnings:
+            settings.warn(warning)
+        settings.note(f"{typed} is the graph file {address.path}")
+        return read_graph(address.path)
+    if typed == _STDIN:
+        return graph_from_json(sys.stdin.buffer.read(), _STDIN)
+    return read_graph_json(typed)

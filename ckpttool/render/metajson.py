@@ -1,0 +1,21 @@
+"""What a form of a graph does not have, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from ckpttool.printable import printable
+from ckpttool.query.metajson import Form, Loss
+from ckpttool.render.humanize import counted
+
+_MEANT = {"json": "JSON", "pbtxt": "text", "pb": "bytes"}
+
+
+def loss_lines(losses: Iterable[Loss], form: Form) -> Iterator[str]:
+    """Yield a line for each sort of loss: what it is, what becomes of it, and where it is."""
+    for loss in losses:
+        fate = f"is not in the {_MEANT[form]}" if loss.dropped else "is written in base64"
+        more = f" and {counted(loss.count - 1, 'other place')}" if loss.count > 1 else ""
+        where = printable(loss.place) or "the message itself"
+        advice = "; --to pb keeps it" if loss.dropped else ""
+        yield f"{printable(loss.what)}, {fate}: {where}{more}{advice}"

@@ -41,7 +41,8 @@ def test_commands_run(line: str, tmp_path: Path) -> None:
     examples.make(tmp_path)
     before = set(tmp_path.iterdir())
     done = examples.run(line, tmp_path)
-    assert done.returncode == 0 and examples.is_quiet(line, done.stderr)
+    told = (0, 1) if line.startswith("ckpt diff ") else (0,)
+    assert done.returncode in told and examples.is_quiet(line, done.stderr)
     made = [path for path in set(tmp_path.iterdir()) - before if path.is_file()]
     assert done.stdout.strip() or (made and all(path.stat().st_size for path in made))
 

@@ -17,8 +17,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ckpttool.coding import wire
-from ckpttool.coding.varint import decode_varint, encode_varint
-from ckpttool.errors import CorruptError, UnsupportedError
+from ckpttool.coding.varint import encode_varint
+from ckpttool.coding.version import Version, decode_version
+from ckpttool.errors import CorruptError
 from ckpttool.tensor.dtypes import STRING, VARIANT, DType, dtype_of_number
 from ckpttool.tensor.shape import Shape, decode_shape, element_count, encode_shape
 from ckpttool.tensor.slices import TensorSlice, decode_slice, encode_slice
@@ -122,7 +123,7 @@ def decode_header(data: bytes) -> BundleHeader:
         UnsupportedError: it says that readers of our version must keep out.
     """
     num_shards = endianness = 0
-    version: tuple[int, int, tuple[int, ...]] = (0, 0, ())
+    version = Version()
     unknown = b""
     for number, kind, value, raw in wire.decode_fields(data):
         if number == 1 and kind == wire.VARINT:
@@ -130,44 +131,15 @@ def decode_header(data: bytes) -> BundleHeader:
         elif number == 2 and kind == wire.VARINT:
             endianness = wire.signed64(int(value))
         elif number == 3 and kind == wire.BYTES:
-            version = _decode_version(bytes(value))
+            version = decode_version(bytes(value))
         else:
             unknown += raw
-    producer, min_consumer, bad_consumers = version
     if not 0 < num_shards <= MAX_SHARDS:
         raise CorruptError(f"the header names {num_shards} data shards")
     if endianness not in (0, 1):
         raise CorruptError(f"the header names byte order {endianness}")
-    if producer < 0:
-        raise CorruptError(f"the header names format version {producer}")
-    if min_consumer > VERSION:
-        raise UnsupportedError(
-            f"the bundle needs readers of format version {min_consumer}; known is {VERSION}"
-        )
-    if VERSION in bad_consumers:
-        raise UnsupportedError(f"the bundle bars readers of format version {VERSION}")
-    return BundleHeader(
-        num_shards, bool(endianness), producer, min_consumer, bad_consumers, unknown
-    )
-
-
-def _decode_version(data: bytes) -> tuple[int, int, tuple[int, ...]]:
-    producer = min_consumer = 0
-    bad: list[int] = []
-    for number, kind, value, _ in wire.decode_fields(data):
-        if number in (1, 2) and isinstance(value, int):
-            if number == 1:
-                producer = wire.signed64(value)
-            else:
-                min_consumer = wire.signed64(value)
-        elif number == 3 and isinstance(value, int):
-            bad.append(wire.signed64(value))
-        elif number == 3 and kind == wire.BYTES:
-            packed, pos = bytes(value), 0
-            while pos < len(packed):
-                one, pos = decode_varint(packed, pos, len(packed))
-                bad.append(wire.signed64(one))
-    return producer, min_consumer, tuple(bad)
+    version.check(VERSION, "bundle")
+    return BundleHeader(num_shards, bool(endianness), *version, unknown)
 
 
 class _Head(NamedTuple):

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -25,9 +24,9 @@ from ckpttool.errors import (
     MissingKeyError,
     UnsupportedError,
 )
-from ckpttool.storage.source import RandomAccessFile
+from ckpttool.storage.source import RandomAccessFile, ShardFile
 from ckpttool.tensor.dtypes import STRING, VARIANT
-from ckpttool.tensor.slices import Bounds, TensorSlice
+from ckpttool.tensor.slices import Bounds, TensorSlice, offset_slices
 
 if TYPE_CHECKING:
     from ckpttool.tensor.region import Index
@@ -36,14 +35,6 @@ if TYPE_CHECKING:
 
 # A bundle may have more shards than a process may have open files.
 _MAX_OPEN_SHARDS = 32
-
-
-@dataclass(frozen=True, slots=True)
-class ShardFile:
-    """A data shard on disk: its path, and its size in bytes or None where it is missing."""
-
-    path: str
-    size: int | None
 
 
 class BundleReader:
@@ -268,7 +259,7 @@ class BundleReader:
             if all(low < high for low, high in common):
                 whole = all(bound == both for bound, both in zip(bounds, common, strict=True))
                 source = self._read_whole(key, part_entry, verify=whole)
-                out[_offset_slices(common, box)] = source[_offset_slices(common, bounds)]
+                out[offset_slices(common, box)] = source[offset_slices(common, bounds)]
         return out
 
     def _shard(self, key: str, entry: BundleEntry) -> RandomAccessFile:
@@ -295,8 +286,3 @@ class BundleReader:
                 offset=entry.offset,
                 key=key,
             )
-
-
-def _offset_slices(common: list[tuple[int, int]], box: Bounds) -> tuple[slice, ...]:
-    """Return the slices that select `common` from an array that holds `box`."""
-    return tuple(slice(a - c, b - c) for (a, b), (c, _) in zip(common, box, strict=True))

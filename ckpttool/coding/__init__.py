@@ -5,5 +5,6 @@ checksum    crc32c and its masked form
 joined_crc  the crc32c of parts in a row, from those of the parts
 wire        the fields of small protobuf messages
 walk        the fields of messages that are too large to be held
+version     the message that says who may read a file
 ordered     numbers and strings whose bytes sort as they do
 """

@@ -23,10 +23,11 @@ from ckpttool.errors import (
 from ckpttool.legacy.entry import LegacyEntries, LegacyEntry, LegacyPart
 from ckpttool.legacy.files import LegacyFiles
 from ckpttool.legacy.records import find_values
+from ckpttool.storage.source import ShardFile
 from ckpttool.table.values import TableValue
 from ckpttool.tensor.shape import Shape, element_count
 from ckpttool.tensor.slice_key import encode_slice_key
-from ckpttool.tensor.slices import Bounds, TensorSlice
+from ckpttool.tensor.slices import Bounds, TensorSlice, offset_slices
 
 if TYPE_CHECKING:
     from ckpttool.tensor.region import Index
@@ -34,14 +35,6 @@ if TYPE_CHECKING:
 
 # By how much a block may be compressed at best.
 _MAX_RATIO = 22
-
-
-@dataclass(frozen=True, slots=True)
-class LegacyFile:
-    """A file of the checkpoint: its path, and its size in bytes or None where it is missing."""
-
-    path: str
-    size: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,10 +109,10 @@ class LegacyReader:
             if size is not None
         )
 
-    def shard_files(self) -> list[LegacyFile]:
+    def shard_files(self) -> list[ShardFile]:
         """Return the files in shard order."""
         return [
-            LegacyFile(path, size)
+            ShardFile(path, size)
             for path, size in zip(self._files.paths, self._files.sizes, strict=True)
         ]
 
@@ -320,7 +313,7 @@ class LegacyReader:
             if all(low < high for low, high in common):
                 read = self._decode if whole_wanted else self._remembered
                 source = read(key, entry, part)
-                out[_offset_slices(common, box)] = source[_offset_slices(common, bounds)]
+                out[offset_slices(common, box)] = source[offset_slices(common, bounds)]
         return out
 
     def _check_room(self, key: str, entry: LegacyEntry, shape: Shape) -> None:
@@ -333,8 +326,3 @@ class LegacyReader:
         except CkptError as error:
             error.locate(path=self.path, key=key)
             raise
-
-
-def _offset_slices(common: list[tuple[int, int]], box: Bounds) -> tuple[slice, ...]:
-    """Return the slices that select `common` from an array that holds `box`."""
-    return tuple(slice(a - c, b - c) for (a, b), (c, _) in zip(common, box, strict=True))

@@ -18,9 +18,10 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from ckpttool.coding import wire
-from ckpttool.coding.varint import decode_varint, encode_varint
+from ckpttool.coding.varint import encode_varint
+from ckpttool.coding.version import decode_version
 from ckpttool.coding.walk import Bytes, Field, MessageWalk
-from ckpttool.errors import CkptError, CorruptError, UnsupportedError
+from ckpttool.errors import CkptError, CorruptError
 from ckpttool.tensor.dtypes import DType, dtype_of_number
 from ckpttool.tensor.shape import Shape, decode_shape, encode_shape
 from ckpttool.tensor.slices import TensorSlice, decode_slice, encode_slice
@@ -70,7 +71,7 @@ def decode_meta(data: bytes) -> list[SliceMeta]:
             tensors.append(_decode_tensor(bytes(value)))
         elif number == 2 and kind == wire.BYTES:
             version = bytes(value)
-    _check_version(version)
+    decode_version(version).check(VERSION, "file")
     return tensors
 
 
@@ -117,33 +118,6 @@ def _encode_tensor(tensor: SliceMeta) -> bytes:
         + wire.varint_field(3, tensor.dtype.number)
         + b"".join(wire.bytes_field(4, encode_slice(part)) for part in tensor.slices)
     )
-
-
-def _check_version(data: bytes) -> None:
-    producer = min_consumer = 0
-    bad: list[int] = []
-    for number, kind, value, _ in wire.decode_fields(data):
-        if kind == wire.VARINT:
-            signed = wire.signed64(int(value))
-            if number == 1:
-                producer = signed
-            elif number == 2:
-                min_consumer = signed
-            elif number == 3:
-                bad.append(signed)
-        elif number == 3 and kind == wire.BYTES:
-            packed, pos = bytes(value), 0
-            while pos < len(packed):
-                one, pos = decode_varint(packed, pos, len(packed))
-                bad.append(wire.signed64(one))
-    if producer < 0:
-        raise CorruptError(f"the file names format version {producer}")
-    if min_consumer > VERSION:
-        raise UnsupportedError(
-            f"the file needs readers of format version {min_consumer}; known is {VERSION}"
-        )
-    if VERSION in bad:
-        raise UnsupportedError(f"the file bars readers of format version {VERSION}")
 
 
 def find_values(source: Bytes, name: str, part: TensorSlice) -> tuple[int, int]:

@@ -99,7 +99,7 @@ class LegacyWriter:
         if num_shards is not None and num_shards < 1:
             raise ValueError(f"a checkpoint has at least one file, not {num_shards}")
         self.prefix = prefix
-        self._replace = force and num_shards is None
+        self._replace = force and num_shards in (None, 1)
         self._like = like
         self.paths = (
             (prefix,)

@@ -4,7 +4,7 @@
     NaN and the infinities      strings                   bytes    base64
     maps                        objects                   Any      an object with "@type"
 
-Where the mapping has no answer there are members whose names begin with "ckpt:"; see `MARKS`.
+Where the mapping has no answer there are members whose names begin with "ckpt:".
 """
 
 from __future__ import annotations
@@ -23,12 +23,9 @@ if TYPE_CHECKING:
 
 MAX_DEPTH = 100  # as in binary messages
 TYPE = "@type"
-BASE64 = "ckpt:base64"
-ELIDED = "ckpt:elided"
-# The members that are not of the mapping.
-#     ckpt:base64   beside "@type": the value of an Any whose type is not known
-#     ckpt:elided   in a TensorProto: "bytes" and "sha256" of values that were left out
-MARKS = (BASE64, ELIDED)
+# These members are not of the mapping.
+BASE64 = "ckpt:base64"  # beside "@type": the value of an Any whose type is not known
+ELIDED = "ckpt:elided"  # in a TensorProto: "bytes" and "sha256" of values that were left out
 
 ANY = "google.protobuf.Any"
 TENSOR = "tensorflow.TensorProto"

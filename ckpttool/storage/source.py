@@ -9,6 +9,7 @@ import resource
 import stat
 import weakref
 from collections.abc import Iterator
+from dataclasses import dataclass
 from types import TracebackType
 
 from ckpttool.errors import CkptError, FileAccessError, MissingFileError, TruncatedError
@@ -36,6 +37,14 @@ Identity = tuple[int, int, int, int]
 def identity_of(status: os.stat_result) -> Identity:
     """Return what changes when a file is replaced or written to."""
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+
+
+@dataclass(frozen=True, slots=True)
+class ShardFile:
+    """A file of a checkpoint: its path, and its size in bytes or None where it is missing."""
+
+    path: str
+    size: int | None
 
 
 class RandomAccessFile:

@@ -105,6 +105,11 @@ def encode_slice(part: TensorSlice) -> bytes:
     return b"".join(out)
 
 
+def offset_slices(common: Sequence[tuple[int, int]], box: Bounds) -> tuple[slice, ...]:
+    """Return the slices that select the bounds `common` from an array that holds `box`."""
+    return tuple(slice(a - c, b - c) for (a, b), (c, _) in zip(common, box, strict=True))
+
+
 def check_coverage(shape: Shape, parts: Sequence[TensorSlice]) -> None:
     """Check that slices fill a tensor of this shape and none overlaps another.
 

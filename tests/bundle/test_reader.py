@@ -7,12 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ckpttool.bundle.reader import BundleReader, ShardFile
+from ckpttool.bundle.reader import BundleReader
 from ckpttool.errors import (
     ChecksumError,
     MissingKeyError,
     TruncatedError,
 )
+from ckpttool.storage.source import ShardFile
 from ckpttool.tensor.region import fit_index, parse_index
 from ckpttool.tensor.variants import VariantElement
 from tests.support import encoder

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ckpttool.bundle.reader import BundleReader, ShardFile
+from ckpttool.bundle.reader import BundleReader
 from ckpttool.errors import (
     ChecksumError,
     CorruptError,
@@ -15,6 +15,7 @@ from ckpttool.errors import (
     MissingFileError,
     UnsupportedError,
 )
+from ckpttool.storage.source import ShardFile
 from tests.support import corruption, encoder
 from tests.support.encoder import entry
 from tests.support.handmade import Bundle, shard_path

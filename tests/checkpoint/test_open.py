@@ -166,7 +166,7 @@ def test_one_of_several_v1_files(tmp_path: os.PathLike[str]) -> None:
     with ckpttool.open_checkpoint(alone) as ckpt:
         assert ckpt.prefix == os.path.join(tmp_path, "model.ckpt-7")
         assert "a" in ckpt and "b" not in ckpt
-        with pytest.raises(MissingKeyError, match="in what is missing: .*00001-of-00002"):
+        with pytest.raises(MissingKeyError, match=r"in what is missing: .*00001-of-00002"):
             ckpt["b"]
 
 

@@ -94,7 +94,7 @@ def load(folder: str, *tags: str) -> Any:
         return sorted(found.signature_def) + names
 
 
-ACTIONS = {
+ACTIONS: Any = {
     "json": as_json,
     "same": same,
     "text": as_text,

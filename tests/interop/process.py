@@ -1,9 +1,11 @@
-"""Talking to `oracle.py`, which reads checkpoints with TensorFlow in another process."""
+"""TensorFlow in another process: `oracle.py`, which reads, and scripts that save and restore."""
 
 from __future__ import annotations
 
 import json
 import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -12,6 +14,11 @@ from tests.interop.values import as_array
 from tests.support.fixtures import digest
 
 ORACLE = Path(__file__).with_name("oracle.py")
+OLDER = "CKPT_TF115_PYTHON"
+
+Values = dict[str, Any]
+# A TensorFlow: what it does with an action, a prefix and what belongs to it.
+Saver = Callable[[str, str, Values], Values]
 
 
 class Oracle:
@@ -51,6 +58,29 @@ class Oracle:
         assert line, f"TensorFlow did not survive {question}"
         answer: dict[str, Any] = json.loads(line)
         return answer
+
+
+@contextmanager
+def asking(python: str, script: str) -> Iterator[Saver]:
+    """Run a script that answers lines of JSON with lines of JSON."""
+    process = subprocess.Popen(
+        [python, script],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+
+    def ask(action: str, prefix: str, what: Values) -> Values:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(json.dumps([action, prefix, what]) + "\n")
+        process.stdin.flush()
+        answer: Values = json.loads(process.stdout.readline())
+        return answer
+
+    yield ask
+    process.communicate()
 
 
 def summary(value: Any) -> dict[str, Any]:

@@ -5,10 +5,8 @@ CKPT_TF115_PYTHON names an interpreter that has TensorFlow 1.15, Python 3.7.
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,54 +23,12 @@ from ckpttool.surgery.plan import Plan
 from ckpttool.surgery.spread import Recoding
 from tests.interop import conversion_saver
 from tests.interop.conversion_programs import NAMES, program
+from tests.interop.process import Saver
 from tests.interop.surgery_programs import LEGACY, Side, legacy_net, new_optimizer_net
 
-VARIABLE = "CKPT_TF115_PYTHON"
-SCRIPT = conversion_saver.__file__
+# What the fixture `saver` runs.
+ACTIONS_OF_SAVER = conversion_saver
 Values = dict[str, Any]
-# A TensorFlow: what it does with an action, a prefix and some words.
-Saver = Callable[[str, str, Values], Values]
-
-
-@pytest.fixture(scope="module")
-def older() -> Iterator[Saver | None]:
-    """TensorFlow 1.15 behind a pipe; None where there is none."""
-    python = os.environ.get(VARIABLE)
-    if not python:
-        yield None
-        return
-    process = subprocess.Popen(
-        [python, SCRIPT],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    )
-
-    def ask(action: str, prefix: str, what: Values) -> Values:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        process.stdin.write(json.dumps([action, prefix, what]) + "\n")
-        process.stdin.flush()
-        answer: Values = json.loads(process.stdout.readline())
-        return answer
-
-    yield ask
-    process.communicate()
-
-
-@pytest.fixture(scope="module", params=["2.21", "1.15"])
-def saver(request: pytest.FixtureRequest, tf: Any, older: Saver | None) -> Saver:
-    if request.param == "1.15":
-        if older is None:
-            pytest.skip(f"{VARIABLE} names no interpreter that has TensorFlow 1.15")
-        return older
-
-    def answer(action: str, prefix: str, what: Values) -> Values:
-        values: Values = conversion_saver.ACTIONS[action](tf, prefix, what)
-        return values
-
-    return answer
 
 
 def trained(

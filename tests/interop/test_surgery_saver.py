@@ -5,11 +5,8 @@ CKPT_TF115_PYTHON names an interpreter that has TensorFlow 1.15, Python 3.7.
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
-import subprocess
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,60 +16,18 @@ from ckpttool.surgery.prune import OPTIMIZER_KINDS, SLOT_KINDS, WEIGHT_KINDS
 from ckpttool.surgery.rename import promote_averages
 from ckpttool.surgery.rules import PrefixRule, Rule, StripPrefixRule, parse_move, parse_substitution
 from tests.interop import surgery_saver
+from tests.interop.process import Saver
 from tests.interop.surgery_compare import operate, pruning, renaming, stored
 from tests.support.command import ckpt
 from tests.support.fixtures import folder_contents
 
-VARIABLE = "CKPT_TF115_PYTHON"
-SCRIPT = surgery_saver.__file__
+# What the fixture `saver` runs.
+ACTIONS_OF_SAVER = surgery_saver
 W = [1.0, -2.0, 3.0]
 E = [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]
 AVERAGE = "/ExponentialMovingAverage"
 
 Values = dict[str, Any]
-# A TensorFlow: what it does with an action, a prefix and variables.
-Saver = Callable[[str, str, Values], Values]
-
-
-@pytest.fixture(scope="module")
-def older() -> Iterator[Saver | None]:
-    """TensorFlow 1.15 behind a pipe; None where there is none."""
-    python = os.environ.get(VARIABLE)
-    if not python:
-        yield None
-        return
-    process = subprocess.Popen(
-        [python, SCRIPT],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    )
-
-    def ask(action: str, prefix: str, variables: Values) -> Values:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        process.stdin.write(json.dumps([action, prefix, variables]) + "\n")
-        process.stdin.flush()
-        answer: Values = json.loads(process.stdout.readline())
-        return answer
-
-    yield ask
-    process.communicate()
-
-
-@pytest.fixture(scope="module", params=["2.21", "1.15"])
-def saver(request: pytest.FixtureRequest, tf: Any, older: Saver | None) -> Saver:
-    if request.param == "1.15":
-        if older is None:
-            pytest.skip(f"{VARIABLE} names no interpreter that has TensorFlow 1.15")
-        return older
-
-    def answer(action: str, prefix: str, variables: Values) -> Values:
-        values: Values = surgery_saver.ACTIONS[action](tf, prefix, variables)
-        return values
-
-    return answer
 
 
 @pytest.fixture(scope="module")

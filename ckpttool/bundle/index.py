@@ -136,9 +136,7 @@ class BundleIndex:
             error.locate(path=self.path)
             raise
         self._decoder = EntryDecoder(self.header.num_shards)
-        named: _Records = {
-            key.decode("utf-8", "surrogateescape"): value for key, value in records.items()
-        }
+        named = _named(records)
         self.entries = EntryMap(named, self._decoder, self.path)
         self._slices = self._take_slices(named)
 
@@ -217,3 +215,11 @@ class BundleIndex:
                 if isinstance(record, bytes):
                     taken.setdefault(key, {})[part] = record
         return taken
+
+
+def _named(records: dict[bytes, bytes]) -> _Records:
+    """Return the records under their keys as text."""
+    try:
+        return {key.decode(): value for key, value in records.items()}
+    except UnicodeDecodeError:  # rare, and asking for it costs time
+        return {key.decode("utf-8", "surrogateescape"): each for key, each in records.items()}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
+from operator import attrgetter
 from typing import TYPE_CHECKING, TextIO, cast
 
 from ckpttool.query.folder import CheckpointRow
@@ -109,6 +110,10 @@ def write_listing(
         _write_totals(listing.totals, len(listing.rows), stream, terminal)
 
 
+# Many times as fast as naming the members, which counts where there are hundreds of thousands.
+_usual_cells = attrgetter("key", "dtype", "shape", "kind", "bytes")
+
+
 def _write_tensors(
     listing: Listing,
     format: RowFormat,
@@ -122,17 +127,16 @@ def _write_tensors(
         write_jsonl(map(tensor_document, listing.rows), stream)
         return
     columns = _TENSOR + _PLACE if long else _TENSOR
-    rows = (
-        (
-            short_name(row) if object_paths else row.key,
-            row.dtype,
-            row.shape,
-            row.kind,
-            row.bytes,
-            *(_place(row) if long else ()),
+    rows: Iterable[tuple[object, ...]] = map(_usual_cells, listing.rows)
+    if long or object_paths:
+        rows = (
+            (
+                short_name(row) if object_paths else row.key,
+                *cells[1:],
+                *(_place(row) if long else ()),
+            )
+            for row, cells in zip(listing.rows, rows, strict=True)
         )
-        for row in listing.rows
-    )
     write_rows(rows, columns, format, stream, terminal=terminal)
 
 

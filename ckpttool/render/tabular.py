@@ -184,7 +184,8 @@ def code_span(text: str) -> str:
 
 
 def _write_lines(lines: Iterable[str], stream: TextIO) -> None:
-    stream.write("".join(f"{line}\n" for line in lines))
+    """Write lines, of which there is at least one."""
+    stream.write("\n".join(lines) + "\n")
 
 
 def _batches(rows: Iterable[Row]) -> Iterator[list[Row]]:

@@ -19,6 +19,8 @@ import numpy as np
 import ckpttool
 from ckpttool.query.lock_update import update_lock
 from ckpttool.render.check_lock import lock_text
+from ckpttool.surgery.apply import write_plan
+from ckpttool.surgery.convert import plan_conversion
 
 _ROOT = Path(__file__).resolve().parents[1]
 _FIXTURES = _ROOT / "fixtures"
@@ -27,10 +29,13 @@ _FOLDERS = {
     "ckpts": "v2/tf2.21/guide_legacy_adam_resumed/tf_ckpts",
     "tf_ckpts": "v2/tf2.21/guide_legacy_adam_resumed/tf_ckpts",
     "saved_model": "saved_model/tf2.21/tf_keras/model",
+    "runs": "v1/tf1.15/saver",
+    "exports": "session_bundle/tf1.4/versions",
 }
 _CHECKPOINTS = {
     "model.ckpt-3": "v2/tf2.21/saver_v2/model.ckpt-3",
     "odd": "v2/tf2.21/odd_keys/odd",
+    "old.ckpt-7": "v1/tf2.21/single/model.ckpt-7",
 }
 # A map for `ckpt rename`.
 _MAP = "net/l1\tnet/dense\noptimizer\tadam\n"
@@ -50,12 +55,13 @@ def make(folder: Path) -> None:
         shutil.copytree(_FIXTURES / fixture, folder / name)
     for name, fixture in _CHECKPOINTS.items():
         source = _FIXTURES / fixture
-        for path in source.parent.glob(f"{source.name}.*"):
+        for path in source.parent.glob(f"{source.name}*"):
             shutil.copy(path, folder / f"{name}{path.name[len(source.name) :]}")
     (folder / "names.tsv").write_text(_MAP, encoding="utf-8")
     old = {name: np.zeros(shape, np.float32) for name, shape in _OLD_NAMES.items()}
     ckpttool.save_checkpoint(str(folder / "rnn.ckpt-7"), old)
     with ckpttool.open_checkpoint(folder / "ckpts") as ckpt:
+        write_plan(plan_conversion(ckpt, "name-based"), str(folder / "trained.ckpt-9"))
         update_lock(ckpt, str(folder / "model.lock.json"), None, lock_text)
 
 
@@ -88,7 +94,7 @@ def run(lines: str, folder: Path) -> subprocess.CompletedProcess[str]:
 
 def is_quiet(lines: str, stderr: str) -> bool:
     """Tell whether nothing was complained of; commands that write say what they have written."""
-    if not re.match(r"ckpt (?:rename|prune|check .*--update)\b", lines):
+    if not re.match(r"ckpt (?:rename|prune|convert-legacy|check .*--update)\b", lines):
         return stderr == ""
     told = stderr.splitlines()
     return (

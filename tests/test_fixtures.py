@@ -121,7 +121,7 @@ def test_chunks_are_the_values(fixture: BundleFixture) -> None:
 def test_the_index_is_rewritten_to_the_same_bytes(fixture: BundleFixture) -> None:
     records = records_of(fixture.prefix)
     assert records[0][0] == b""
-    pieces: list[bytes] = []
+    pieces: list[bytes | memoryview] = []
     builder = TableBuilder(pieces.append)
     for key, value in records:
         builder.add(key, value)

@@ -112,6 +112,18 @@ def checkpoint_name(path: str) -> str:
     return name[: match.start()] if match else name
 
 
+def name_here(folder: str, named: str) -> str | None:
+    """Return the name in `folder` of a checkpoint in its state file; None if it lies elsewhere.
+
+    A path that is absolute and leads nowhere is one of before the folder was moved.
+    """
+    target = os.path.join(folder, named)
+    here = os.path.realpath(os.path.dirname(target)) == os.path.realpath(folder)
+    if here or (os.path.isabs(named) and find_checkpoint(named) is None):
+        return checkpoint_name(named)
+    return None
+
+
 def checkpoint_stem(name: str) -> str:
     """Return the name of a V1 checkpoint for that of one of its files."""
     match = _V1_SHARD.search(name)
@@ -244,22 +256,10 @@ def _listed(folder: str) -> tuple[str | None, list[str]]:
     if is_regular(path):
         with suppress(CkptError):  # the order of a list is not worth failing for
             state = read_state(path)
-            latest = _name_here(folder, state.model_checkpoint_path)
-            named = [_name_here(folder, each) for each in state.all_model_checkpoint_paths]
+            latest = name_here(folder, state.model_checkpoint_path)
+            named = [name_here(folder, each) for each in state.all_model_checkpoint_paths]
             return latest, [name for name in (*named, latest) if name is not None]
     return None, []
-
-
-def _name_here(folder: str, named: str) -> str | None:
-    """Return the name in `folder` of a checkpoint in its state file; None if it lies elsewhere.
-
-    A path that is absolute and leads nowhere is one of before the folder was moved.
-    """
-    target = os.path.join(folder, named)
-    here = os.path.realpath(os.path.dirname(target)) == os.path.realpath(folder)
-    if here or (os.path.isabs(named) and find_checkpoint(named) is None):
-        return checkpoint_name(named)
-    return None
 
 
 def _gather(

@@ -25,13 +25,13 @@ from ckpttool.surgery.apply import OnProgress, WriteOptions, plan_receipt, write
 from ckpttool.surgery.convert import (
     Conversion,
     Form,
-    carry_state,
+    carried_state,
     changes_nothing,
     conversion_options,
     find_conversions,
+    name_latest,
     plan_conversion,
 )
-from ckpttool.surgery.destination import destination_prefix
 from ckpttool.surgery.export import ExportReceipt, convert_export, export_receipt, find_exports
 from ckpttool.surgery.rules import Rule
 from ckpttool.surgery.spread import Recoding
@@ -64,29 +64,47 @@ def convert_checkpoints(
     settings: Settings, source: str, output: str, wanted: Wanted, format: str
 ) -> None:
     """Convert a checkpoint, or all of a folder."""
-    conversions = find_conversions(source, destination_prefix(output))
-    folder = os.path.isdir(source)
-    if len(conversions) > 1 and not wanted.dry_run:
-        # What can be refused is refused before anything is written.
-        for each in conversions:
-            _convert(each, replace(wanted, dry_run=True), keep=True)
+    conversions = find_conversions(source, output)
+    # What can be refused is refused before anything is written.
+    planned = [_convert(each, replace(wanted, dry_run=True)) for each in conversions]
+    if all(each.unchanged for each in planned):
+        raise SurgeryError("it is in that form already", path=source)
+    state = None
+    update = _is_within(conversions, output) and wanted.how.update_state
+    if update:  # at the end: each of them is later than the one before
+        wanted = replace(wanted, how=replace(wanted.how, update_state=False))
+    elif _is_within(conversions, output):
+        state = carried_state(source, output, force=wanted.how.force)
+    done: list[ConvertedCheckpoint] = []
     end_cleanly()
-    done = []
     with ProgressBar("converting", sys.stderr, settings.terminal(sys.stderr)) as bar:
-        for each in conversions:
+        for each, plan in zip(conversions, planned, strict=True):
             settings.report(each.location)
-            result = _convert(each, wanted, keep=len(conversions) > 1, on_progress=bar)
+            result = plan if wanted.dry_run else _convert(each, wanted, on_progress=bar)
             bar.clear()
             for note in result.receipt.notes:
                 settings.tell(note)
             settings.tell(checkpoint_line(result, dry_run=wanted.dry_run))
             done.append(result)
-    if folder and not wanted.dry_run:
-        names = {os.path.basename(each.prefix): each.state_name for each in done}
-        path = carry_state(source, output, names)
-        if path is not None:
-            settings.tell(f"wrote {path}")
-    write_checkpoints(done, format, sys.stdout, settings.terminal(), dry_run=wanted.dry_run)
+    path = None
+    if update and not wanted.dry_run:
+        path = name_latest(each.receipt for each in done)
+        settings.tell(f"wrote {path}")
+    if state is not None and not wanted.dry_run:
+        path = state.write({each.name: os.path.basename(each.receipt.address) for each in done})
+        settings.tell(
+            f"wrote {path}"
+            if path is not None
+            else f"no state file was written: the latest in '{state.path}' is not in its folder"
+        )
+    write_checkpoints(
+        done, format, sys.stdout, settings.terminal(), dry_run=wanted.dry_run, state=path
+    )
+
+
+def _is_within(conversions: list[Conversion], output: str) -> bool:
+    """Tell whether the output is a folder for several checkpoints, not the name of one."""
+    return os.path.dirname(conversions[0].prefix) == output
 
 
 def convert_exports(
@@ -121,7 +139,6 @@ def _convert(
     conversion: Conversion,
     wanted: Wanted,
     *,
-    keep: bool,
     on_progress: OnProgress | None = None,
 ) -> ConvertedCheckpoint:
     """Convert one checkpoint.
@@ -129,7 +146,6 @@ def _convert(
     Args:
         conversion: which, and where to.
         wanted: what the options say.
-        keep: whether one that is up to date is carried over as it is; else that is an error.
         on_progress: told bytes written and bytes to write.
     """
     with ExitStack() as stack:
@@ -144,13 +160,16 @@ def _convert(
             number=int(number[1]) if number else 1,
         )
         how = conversion_options(plan, wanted.to, wanted.recoding, wanted.how)
-        if not keep and changes_nothing(plan, how):
-            raise SurgeryError("it is in today's form already", path=conversion.location.prefix)
         source = Source.of(ckpt)
         if wanted.dry_run:
             receipt = plan_receipt(plan, conversion.prefix, how)
         else:
             receipt = write_plan(plan, conversion.prefix, how, on_progress=on_progress)
         return ConvertedCheckpoint(
-            plan, source, conversion.prefix, how.generation or ckpt.generation, receipt
+            plan,
+            source,
+            conversion.prefix,
+            how.generation or ckpt.generation,
+            receipt,
+            changes_nothing(plan, how),
         )

@@ -25,7 +25,7 @@ EXAMPLES = (
     ("ckpt convert-legacy runs -o runs-v2", "Every checkpoint of a folder, with its state file."),
     ("ckpt convert-legacy exports -o models", "Every version of an export as a SavedModel."),
     (
-        "ckpt convert-legacy model.ckpt-3 --like ckpts -o out/ckpt-1",
+        "ckpt convert-legacy trained.ckpt-9 --like ckpts -o out/ckpt-1",
         "Variables of TensorFlow 1 as objects of a TF2 program.",
     ),
     ("ckpt convert-legacy ckpts/ckpt-8 --to name-based -o out/names", "The other way."),
@@ -67,7 +67,7 @@ EXAMPLES = (
     "tables",
     metavar="NAME",
     multiple=True,
-    help="Names by rules that come with ckpt; ckpt rename --list-tables names them.",
+    help="Names by rules that come with ckpt, those of ckpt rename.",
 )
 @click.option("--join-slices", is_flag=True, help="Store partitioned tensors as wholes.")
 @click.option(

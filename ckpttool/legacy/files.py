@@ -55,10 +55,14 @@ class LegacyFiles:
         opened = self._open.pop(shard_id, None)
         if opened is None:
             file = RandomAccessFile(self.paths[shard_id])
-            if self._identities.setdefault(shard_id, file.identity) != file.identity:
-                raise ChangedError("the file changed while it was read", path=file.path)
-            self.sizes[shard_id] = file.size
-            opened = file, TableLookup(file)
+            try:
+                if self._identities.setdefault(shard_id, file.identity) != file.identity:
+                    raise ChangedError("the file changed while it was read", path=file.path)
+                self.sizes[shard_id] = file.size
+                opened = file, TableLookup(file)
+            except BaseException:
+                file.close()
+                raise
         self._open[shard_id] = opened
         if len(self._open) > _MAX_OPEN:
             self._open.popitem(last=False)[1][0].close()

@@ -12,10 +12,12 @@ from ckpttool.render import humanize
 from ckpttool.render.console import Terminal
 from ckpttool.render.jsonout import write_json
 from ckpttool.render.surgery import (
+    CHANGE_COLUMNS,
+    change_parts,
+    outcome,
     plan_members,
     receipt_document,
-    summary_line,
-    write_change_rows,
+    total_before,
 )
 from ckpttool.render.tabular import Column, RowFormat, write_rows
 from ckpttool.surgery.export import ExportReceipt
@@ -24,6 +26,7 @@ from ckpttool.surgery.receipt import Receipt
 
 SCHEMA = "ckpt.convert-legacy/1"
 
+_CHANGE = (*CHANGE_COLUMNS, Column("checkpoint", fold=True))
 _SIGNATURE = (
     Column("signature", fold=True),
     Column("method", style="cyan"),
@@ -43,6 +46,7 @@ class ConvertedCheckpoint:
         prefix: the destination.
         generation: the format there.
         receipt: what was written, or would be.
+        unchanged: whether it is in the form that was asked for already.
     """
 
     plan: Plan
@@ -50,14 +54,17 @@ class ConvertedCheckpoint:
     prefix: str
     generation: str
     receipt: Receipt
+    unchanged: bool
 
     @property
-    def state_name(self) -> str:
-        """What a state file in the same folder calls it."""
-        name = os.path.basename(self.prefix)
-        count = len(self.receipt.shards)
-        several = self.generation == "V1" and count > 1
-        return f"{name}-?????-of-{count:05d}" if several else name
+    def name(self) -> str:
+        """Its name in the folder that it is in, as in the one that it goes to."""
+        return os.path.basename(self.prefix)
+
+    @property
+    def style(self) -> str:
+        """Whether it is object-based or name-based now."""
+        return "object" if self.plan.graph is not None else "name"
 
 
 def write_checkpoints(
@@ -67,35 +74,57 @@ def write_checkpoints(
     terminal: Terminal,
     *,
     dry_run: bool,
+    state: str | None,
 ) -> None:
     """Write what became of the tensors of checkpoints.
 
     Args:
         done: the checkpoints.
-        format: "json" or one of the row formats; rows are of tensors that changed their name.
+        format: "json" or one of the row formats; rows are of tensors that changed.
         stream: where to.
         terminal: what `stream` is.
         dry_run: whether nothing was written.
+        state: path of the state file that was written for a folder.
     """
     if format != "json":
-        changes = (change for each in done for change in each.plan.changes)
-        write_change_rows(changes, cast(RowFormat, format), stream, terminal)
+        rows = (
+            (c.key, c.action, c.new_key, c.kind, c.bytes, each.source.prefix)
+            for each in done
+            for c in each.plan.changes
+        )
+        write_rows(rows, _CHANGE, cast(RowFormat, format), stream, terminal=terminal)
         return
     conversions = [
         {
             "result": "checkpoint",
             "generation": each.generation,
+            "style": each.style,
             **plan_members(each.plan, None if dry_run else each.receipt, each.source, each.prefix),
         }
         for each in done
     ]
-    write_json({"schema": SCHEMA, "dry_run": dry_run, "conversions": conversions}, stream)
+    document = {"schema": SCHEMA, "dry_run": dry_run, "state": state, "conversions": conversions}
+    write_json(document, stream)
 
 
 def checkpoint_line(done: ConvertedCheckpoint, *, dry_run: bool) -> str:
     """Return in one line what became of a checkpoint, or would."""
-    told = summary_line(done.plan, None if dry_run else done.receipt, done.prefix)
-    return f"{done.source.prefix}, {done.source.generation} to {done.generation}: {told}"
+    told = outcome(None if dry_run else done.receipt, done.prefix)
+    parts = [total_before(done.plan), *_ways(done), *change_parts(done.plan)]
+    return f"{done.source.prefix}: {', '.join(parts)}; {told}"
+
+
+def _ways(done: ConvertedCheckpoint) -> list[str]:
+    """Return from what to what a checkpoint was brought."""
+    source = done.source
+    ways = []
+    if source.generation != done.generation:
+        ways.append(f"from {source.generation} to {done.generation}")
+    if source.byte_order == "big":
+        ways.append("from big-endian to little-endian")
+    if source.style != done.style:
+        ways.append(f"from {source.style}-based to {done.style}-based")
+    return ways or ["in that form already" if done.unchanged else "written anew"]
 
 
 def write_exports(
@@ -122,7 +151,8 @@ def write_exports(
         write_rows(rows, _SIGNATURE, cast(RowFormat, format), stream, terminal=terminal)
         return
     conversions = [_export_members(each, dry_run=dry_run) for each in done]
-    write_json({"schema": SCHEMA, "dry_run": dry_run, "conversions": conversions}, stream)
+    document = {"schema": SCHEMA, "dry_run": dry_run, "state": None, "conversions": conversions}
+    write_json(document, stream)
 
 
 def export_line(receipt: ExportReceipt, *, dry_run: bool) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import asdict
 from typing import TextIO, cast
 
@@ -17,7 +16,7 @@ from ckpttool.surgery.plan import Change, Plan
 from ckpttool.surgery.receipt import Receipt
 
 _BYTES = Column("bytes", align="right", human=humanize.size)
-_CHANGES = (
+CHANGE_COLUMNS = (
     Column("key", fold=True),
     Column("action", style="yellow"),
     Column("new_key", "new key", fold=True, style="green"),
@@ -52,7 +51,8 @@ def write_changes(
         members = plan_members(plan, receipt, source, prefix)
         write_json({"schema": f"ckpt.{command}/1", "dry_run": receipt is None, **members}, stream)
     else:
-        write_change_rows(plan.changes, cast(RowFormat, format), stream, terminal)
+        rows = ((c.key, c.action, c.new_key, c.kind, c.bytes) for c in plan.changes)
+        write_rows(rows, CHANGE_COLUMNS, cast(RowFormat, format), stream, terminal=terminal)
 
 
 def plan_members(
@@ -71,16 +71,21 @@ def plan_members(
     }
 
 
-def write_change_rows(
-    changes: Iterable[Change], format: RowFormat, stream: TextIO, terminal: Terminal
-) -> None:
-    """Write changes as rows."""
-    rows = ((c.key, c.action, c.new_key, c.kind, c.bytes) for c in changes)
-    write_rows(rows, _CHANGES, format, stream, terminal=terminal)
-
-
 def summary_line(plan: Plan, receipt: Receipt | None, prefix: str) -> str:
     """Return in one line what was done, or would be."""
+    parts = change_parts(plan)
+    what = f"of {total_before(plan)}, {'; '.join(parts) if parts else 'none changes'}"
+    return f"{what}; {outcome(receipt, prefix)}"
+
+
+def total_before(plan: Plan) -> str:
+    """Return how many tensors the source has, as far as they are planned for."""
+    dropped = sum(change.action == "drop" for change in plan.changes)
+    return humanize.counted(len(plan.tensors) + dropped, "tensor")
+
+
+def change_parts(plan: Plan) -> list[str]:
+    """Return what becomes of tensors that do not stay as they are."""
     changes = plan.changes
     renamed = sum(change.action == "rename" for change in changes)
     dropped = [change for change in changes if change.action == "drop"]
@@ -93,10 +98,13 @@ def summary_line(plan: Plan, receipt: Receipt | None, prefix: str) -> str:
             f"{kind} {humanize.size(row['bytes'])}" for kind, row in _by_kind(dropped).items()
         )
         parts.append(f"{humanize.number(len(dropped))} dropped: {size} ({kinds})")
-    total = humanize.counted(len(plan.tensors) + len(dropped), "tensor")
-    what = f"of {total}, {'; '.join(parts)}" if parts else f"of {total}, none changes"
+    return parts
+
+
+def outcome(receipt: Receipt | None, prefix: str) -> str:
+    """Return what was written; the receipt of a dry run is None."""
     if receipt is None:
-        return f"{what}; dry run, nothing was written"
+        return "dry run, nothing was written"
     hows = Counter(shard.how for shard in receipt.shards)
     shards = ", ".join(f"{count} {how}" for how, count in hows.items())
     written = (
@@ -104,7 +112,7 @@ def summary_line(plan: Plan, receipt: Receipt | None, prefix: str) -> str:
     )
     if receipt.bytes_dead:
         written += f", {humanize.size(receipt.bytes_dead)} dead"
-    return f"{what}; {written}"
+    return written
 
 
 def _change_document(change: Change) -> dict[str, object]:

@@ -31,16 +31,17 @@ from ckpttool.storage.staging import StagedFiles
 from ckpttool.surgery.carry import DataMode
 from ckpttool.surgery.companions import (
     MetaMode,
+    PlannedMeta,
     PlannedState,
-    carry_meta,
+    planned_meta,
     planned_state,
     removal_notes,
 )
-from ckpttool.surgery.destination import check_destination
+from ckpttool.surgery.destination import check_destination, legacy_files
 from ckpttool.surgery.layout import Layout
 from ckpttool.surgery.plan import Plan
 from ckpttool.surgery.receipt import Receipt, ShardReceipt
-from ckpttool.surgery.recode import RecodedStage
+from ckpttool.surgery.recode import RecodedStage, recoding_notes
 from ckpttool.surgery.spread import Recoding
 from ckpttool.surgery.stage import Stage
 from ckpttool.surgery.undo import Undo
@@ -98,11 +99,15 @@ def write_plan(
     generation = options.generation or plan.source.generation
     check_destination(plan, prefix, generation=generation, force=options.force)
     state = planned_state(prefix) if options.update_state else None
+    meta = planned_meta(plan, prefix, options.meta, generation)
     with new_folder(os.path.dirname(prefix)) as folder, locked_folder(folder):
         check_destination(plan, prefix, generation=generation, force=options.force)
         if generation == "V1":
-            return _write_legacy(plan, prefix, options, state, on_progress, force=options.force)
+            return _write_legacy(
+                plan, prefix, options, state, meta, on_progress, force=options.force
+            )
         old = find_shards(prefix)
+        replaced = [*old, *legacy_files(plan, prefix)]
         with StagedFiles() as staged:
             watch = Watch(plan)
             stage: Stage | RecodedStage
@@ -119,8 +124,8 @@ def write_plan(
                 replacing = options.force and os.path.lexists(index_path(prefix))
                 staged.commit(replace_last=replacing, before_last=watch.check)
                 _read_back(layout, prefix)
-        stage.notes += removal_notes(old)
-        return _finished(plan, prefix, layout, stage, options, state)
+        stage.notes += removal_notes(replaced)
+        return _finished(plan, prefix, layout, stage, state, meta)
 
 
 def replace_source(
@@ -144,9 +149,10 @@ def replace_source(
     prefix = plan.source.prefix
     _refuse_in_place(plan)
     state = planned_state(prefix) if options.update_state else None
+    meta = planned_meta(plan, prefix, options.meta, plan.source.generation)
     with locked_folder(os.path.dirname(prefix) or os.curdir):
         if plan.source.generation == "V1":
-            return _write_legacy(plan, prefix, options, state, on_progress, force=True)
+            return _write_legacy(plan, prefix, options, state, meta, on_progress, force=True)
         old = find_shards(prefix)
         with StagedFiles() as staged:
             watch = Watch(plan)
@@ -163,7 +169,7 @@ def replace_source(
                 watch.check(index=undo.old_index)
                 _read_back(layout, prefix)
         stage.notes += watch.remove(old)
-        return _finished(plan, prefix, layout, stage, options, state)
+        return _finished(plan, prefix, layout, stage, state, meta)
 
 
 def plan_receipt(plan: Plan, prefix: str | None, options: WriteOptions | None = None) -> Receipt:
@@ -178,17 +184,26 @@ def plan_receipt(plan: Plan, prefix: str | None, options: WriteOptions | None = 
         SurgeryError, DestinationError: as writing would.
     """
     options = options or WriteOptions()
+    generation = options.generation or plan.source.generation
     if prefix is None:
         _refuse_in_place(plan)
     else:
-        generation = options.generation or plan.source.generation
         check_destination(plan, prefix, generation=generation, force=options.force)
+    target = prefix or plan.source.prefix
     Watch(plan)
+    notes = plan.notes
+    if generation == "V1":
+        from ckpttool.surgery.apply_legacy import check_legacy
+
+        _refuse_modes(options, target)
+        force = options.force or prefix is None
+        check_legacy(plan, target, options.recoding or Recoding(), force=force)
+    elif options.recoding is not None or plan.source.generation == "V1":
+        notes = (*notes, *recoding_notes(plan, options.recoding or Recoding()))
+    planned_meta(plan, target, options.meta, generation)
     if options.update_state:
-        planned_state(prefix or plan.source.prefix)
-    return Receipt(
-        prefix or plan.source.prefix, len(plan.tensors), (), 0, 0, None, None, plan.notes
-    )
+        planned_state(target)
+    return Receipt(target, len(plan.tensors), (), 0, 0, None, None, notes)
 
 
 def _refuse_in_place(plan: Plan) -> None:
@@ -211,23 +226,25 @@ def _write_legacy(
     prefix: str,
     options: WriteOptions,
     state: PlannedState | None,
+    meta: PlannedMeta,
     on_progress: OnProgress | None,
     *,
     force: bool,
 ) -> Receipt:
-    from ckpttool.legacy.naming import shard_pattern
     from ckpttool.surgery.apply_legacy import write_legacy
 
+    _refuse_modes(options, prefix)
+    recoding = options.recoding or Recoding()
+    shards = write_legacy(plan, prefix, recoding, force=force, on_progress=on_progress)
+    written = sum(shard.bytes for shard in shards)
+    return _finish(plan, prefix, shards, state, meta, written=written)
+
+
+def _refuse_modes(options: WriteOptions, prefix: str) -> None:
     if options.data not in ("auto", "copy"):
         raise DestinationError(
             f"format V1 has names among the values, so there is no {options.data}", path=prefix
         )
-    recoding = options.recoding or Recoding()
-    shards = write_legacy(plan, prefix, recoding, force=force, on_progress=on_progress)
-    if state is not None and len(shards) > 1:
-        state = replace(state, prefix=shard_pattern(prefix, len(shards)))
-    written = sum(shard.bytes for shard in shards)
-    return _finish(plan, prefix, shards, options, state, written=written)
 
 
 def _counts(shards: list[str]) -> set[int]:
@@ -258,15 +275,15 @@ def _finished(
     prefix: str,
     layout: Layout,
     stage: Stage | RecodedStage,
-    options: WriteOptions,
     state: PlannedState | None,
+    meta: PlannedMeta,
 ) -> Receipt:
     return _finish(
         plan,
         prefix,
         layout.shards,
-        options,
         state,
+        meta,
         tensors=len(layout.entries),
         written=stage.bytes_written,
         dead=sum(shard.bytes for shard in layout.shards) - layout.bytes_used,
@@ -278,8 +295,8 @@ def _finish(
     plan: Plan,
     prefix: str,
     shards: tuple[ShardReceipt, ...],
-    options: WriteOptions,
     state: PlannedState | None,
+    meta: PlannedMeta,
     *,
     written: int,
     tensors: int | None = None,
@@ -287,18 +304,17 @@ def _finish(
     notes: Iterable[str] = (),
 ) -> Receipt:
     """Do what is left to do when the checkpoint is there, and tell what was done."""
-    generation = options.generation or plan.source.generation
-    updated = plan.source.generation == "V1" and generation == "V2"
-    meta, meta_notes = carry_meta(plan, prefix, options.meta, to_bundle=updated)
-    if state is not None:
-        state.write()
-    return Receipt(
+    meta_path, meta_notes = meta.write()
+    receipt = Receipt(
         prefix=prefix,
         tensors=len(plan.tensors) if tensors is None else tensors,
         shards=shards,
         bytes_written=written,
         bytes_dead=max(0, dead),
-        meta=meta,
+        meta=meta_path,
         state=state.path if state is not None else None,
         notes=(*plan.notes, *notes, *meta_notes),
     )
+    if state is not None:
+        replace(state, prefix=receipt.address).write()
+    return receipt

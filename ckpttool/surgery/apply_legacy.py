@@ -6,12 +6,15 @@ one step; several files are a checkpoint once the last one is there.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from functools import partial
 
-from ckpttool.errors import SurgeryError
+from ckpttool.checkpoint.folder import checkpoint_name, checkpoint_stem, find_checkpoint
+from ckpttool.errors import DestinationError, SurgeryError
+from ckpttool.legacy.naming import shard_path
 from ckpttool.legacy.writer import LegacyWriter
-from ckpttool.surgery.payloads import payload_shapes
+from ckpttool.surgery.payloads import check_slices, payload_shapes
 from ckpttool.surgery.plan import Plan, PlannedTensor
 from ckpttool.surgery.receipt import ShardReceipt
 from ckpttool.surgery.spread import Recoding, spread
@@ -35,7 +38,8 @@ def write_legacy(
 
     Args:
         plan: what to write, name-based.
-        prefix: path of the one file, or what the names of several begin with.
+        prefix: path of the one file, or what the names of several begin with; that of the source
+            to write in place.
         how: the layout; one file becomes several where it asks for more than one.
         force: replace one file that exists; several files cannot be replaced in one step.
         on_progress: told bytes written and bytes to write, as the values take them in memory.
@@ -46,49 +50,102 @@ def write_legacy(
         DestinationError: a file of such a name exists.
         CkptError: a file could not be read or written.
     """
-    if plan.graph is not None:
-        raise SurgeryError(
-            "format V1 has no object graph; make it name-based", path=plan.source.prefix
-        )
-    progress = _Progress(on_progress)
-    sizes = [_sizes(tensor, join=how.join_slices) for tensor in plan.tensors]
-    progress.total = sum(map(sum, sizes))
-    places, count = spread(sizes, how, plan.source.reader.num_shards)
-    single = count == 1 and plan.source.location.files in ((), (plan.source.prefix,))
     watch = Watch(plan)
     with (
         watch.guarding(),
-        LegacyWriter(
-            prefix,
-            num_shards=None if single else count,
-            force=force,
-            like=plan.source.reader.path,
-        ) as writer,
+        _filled_writer(plan, prefix, how, force=force, on_progress=on_progress) as writer,
     ):
-        for tensor, shard_ids in zip(plan.tensors, places, strict=True):
-            shapes = payload_shapes(tensor, join=how.join_slices)
-            for (part, _), size, shard_id in zip(
-                shapes, _sizes(tensor, join=how.join_slices), shard_ids, strict=True
-            ):
-                read = partial(_read, plan, tensor, part, size, progress)
-                dtype, shape = tensor.entry.dtype, tensor.entry.shape
-                if part is None:
-                    writer.add(tensor.key, dtype, shape, read, shard_id=shard_id)
-                else:
-                    writer.add_slice(tensor.key, dtype, shape, part, read, shard_id=shard_id)
         files = writer.finish(before_last=watch.check)
     return tuple(ShardReceipt(path, size, "rewritten") for path, size in files)
 
 
+def check_legacy(plan: Plan, prefix: str, how: Recoding, *, force: bool) -> None:
+    """Check all that can be checked before values are read; arguments and errors: `write_legacy`.
+
+    Only the sizes of string tensors are not known before.
+    """
+    _filled_writer(plan, prefix, how, force=force, on_progress=None)
+
+
+def _filled_writer(
+    plan: Plan, prefix: str, how: Recoding, *, force: bool, on_progress: OnProgress | None
+) -> LegacyWriter:
+    """Return a writer that has been told of all tensors and has written nothing."""
+    source = plan.source
+    if plan.graph is not None:
+        raise SurgeryError("format V1 has no object graph; make it name-based", path=source.prefix)
+    if not plan.tensors:
+        raise SurgeryError("nothing would be left to write", path=source.prefix)
+    check_slices(plan)
+    sizes = [_sizes(tensor, join=how.join_slices) for tensor in plan.tensors]
+    progress = _Progress(on_progress, sum(map(sum, sizes)))
+    places, count = spread(sizes, how, source.reader.num_shards)
+    # TensorFlow numbers the files of a sharded Saver even if there is only one.
+    numbered = source.generation == "V1" and source.location.files != (source.prefix,)
+    single = count == 1 and not (numbered and how.shards is None)
+    _check_names(
+        plan,
+        prefix,
+        (prefix,) if single else tuple(shard_path(prefix, at, count) for at in range(count)),
+    )
+    writer = LegacyWriter(
+        prefix, num_shards=None if single else count, force=force, like=source.reader.path
+    )
+    for tensor, shard_ids in zip(plan.tensors, places, strict=True):
+        shapes = payload_shapes(tensor, join=how.join_slices)
+        for (part, _), size, shard_id in zip(
+            shapes, _sizes(tensor, join=how.join_slices), shard_ids, strict=True
+        ):
+            read = partial(_read, plan, tensor, part, size, progress)
+            dtype, shape = tensor.entry.dtype, tensor.entry.shape
+            if part is None:
+                writer.add(tensor.key, dtype, shape, read, shard_id=shard_id)
+            else:
+                writer.add_slice(tensor.key, dtype, shape, part, read, shard_id=shard_id)
+    return writer
+
+
+def _check_names(plan: Plan, prefix: str, paths: tuple[str, ...]) -> None:
+    """Refuse names under which something else than these files would be found.
+
+    Raises:
+        DestinationError: there are such files, or the prefix is the name of one of several files.
+    """
+    name = os.path.basename(prefix)
+    if checkpoint_stem(name) != name or checkpoint_name(name) != name:
+        raise DestinationError(
+            f"that is the name of one of several files; '{checkpoint_name(checkpoint_stem(name))}' "
+            "is what they would have in common",
+            path=prefix,
+        )
+    found = find_checkpoint(prefix)
+    old = found.files if found is not None else ()
+    for path in (*paths, *old):
+        if os.path.lexists(path) and not (path in old and path in paths and len(paths) == 1):
+            why = (
+                "only a single file of format V1 can be replaced, by a single one"
+                if path in old
+                else "it is no checkpoint"
+            )
+            raise DestinationError(f"it exists already; {why}", path=path)
+    if prefix == plan.source.prefix:
+        return  # in place
+    own = {os.path.realpath(path) for path in plan.source.location.files}
+    for path in paths:
+        if os.path.realpath(path) in own:
+            raise DestinationError("it shares a file with the source", path=path)
+
+
 class _Progress:
-    def __init__(self, on_progress: OnProgress | None) -> None:
-        self.done = self.total = 0
+    def __init__(self, on_progress: OnProgress | None, total: int) -> None:
+        self._done = 0
+        self._total = total
         self._on_progress = on_progress
 
     def advance(self, size: int) -> None:
-        self.done += size
+        self._done += size
         if self._on_progress is not None:
-            self._on_progress(self.done, max(self.total, self.done))
+            self._on_progress(self._done, max(self._total, self._done))
 
 
 def _sizes(tensor: PlannedTensor, *, join: bool) -> list[int]:

@@ -8,7 +8,13 @@ import time
 from dataclasses import dataclass
 from typing import Literal
 
-from ckpttool.checkpoint.folder import META_SUFFIX, STATE_NAME, is_regular
+from ckpttool.checkpoint.folder import (
+    META_SUFFIX,
+    STATE_NAME,
+    Generation,
+    checkpoint_name,
+    is_regular,
+)
 from ckpttool.errors import ChangedError, CkptError, DestinationError, MissingFileError
 from ckpttool.meta.state import CheckpointState, format_state, read_state
 from ckpttool.storage.source import RandomAccessFile
@@ -21,51 +27,93 @@ _TRIES = 5
 _NUMBERED = re.compile(r"(.*)-(\d+)\Z", re.DOTALL)
 
 
-def carry_meta(
-    plan: Plan, prefix: str, mode: MetaMode, *, to_bundle: bool
-) -> tuple[str | None, list[str]]:
-    """Carry the `.meta` file of the source along, or say why not.
+@dataclass(frozen=True, slots=True)
+class PlannedMeta:
+    """What shall become of the `.meta` file of a source; found out before anything is written.
+
+    Attributes:
+        plan: what is written.
+        prefix: the destination.
+        mode: `"auto"`, `"copy"` or `"drop"`.
+        generation: the format that is written.
+        updated: its bytes with the Saver brought up to date, where a bundle is made of a V1
+            checkpoint; else None.
+    """
+
+    plan: Plan
+    prefix: str
+    mode: MetaMode
+    generation: Generation
+    updated: bytes | None
+
+    def write(self) -> tuple[str | None, list[str]]:
+        """Carry the file along once the checkpoint is there, or say why not.
+
+        Returns:
+            The path of the file at the destination, if there is one, and notes for the user.
+        """
+        plan, mode = self.plan, self.mode
+        source, destination = plan.source.prefix + META_SUFFIX, self.prefix + META_SUFFIX
+        there = is_regular(source)
+        if os.path.realpath(destination) == os.path.realpath(source):
+            return self._keep() if there else (None, [])
+        if not there or mode == "drop" or (mode == "auto" and plan.keys_changed):
+            notes = removal_notes([destination])  # of a checkpoint that was replaced
+            if there and mode == "drop":
+                notes.append(f"'{source}' was left behind")
+            elif there:
+                notes.append(
+                    f"'{source}' was left behind: it names variables that were renamed or dropped"
+                )
+            return None, notes
+        note = f"'{source}' was copied"
+        with RandomAccessFile(source) as file, StagedFiles() as staged:
+            copy = staged.create(destination, mode=0o600)
+            copy.take_permissions(source)
+            if self.updated is not None:
+                copy.write(self.updated)
+                note += ", its Saver brought up to date"
+            else:
+                for chunk in file.chunks(0, file.size):
+                    copy.write(chunk)
+            staged.commit(replace_last=True)
+        if plan.keys_changed:
+            note += "; it still names the variables as they were"
+        return destination, [note]
+
+    def _keep(self) -> tuple[str | None, list[str]]:
+        """Deal with the file of a checkpoint changed in place, or next to which another is."""
+        path = self.plan.source.prefix + META_SUFFIX
+        if self.generation != self.plan.source.generation:
+            return path, [f"'{path}' is as it was: it belongs to the source"]
+        if self.mode == "drop":
+            return None, removal_notes([path]) or [f"'{path}' was removed"]
+        stale = self.plan.keys_changed
+        return path, [f"'{path}' still names the variables as they were"] if stale else []
+
+
+def planned_meta(plan: Plan, prefix: str, mode: MetaMode, generation: Generation) -> PlannedMeta:
+    """Prepare to carry the `.meta` file of the source along.
 
     It names variables, so with `"auto"` it is carried only where no key changed.
 
     Args:
-        plan: what was written.
+        plan: what is written.
         prefix: the destination.
         mode: `"auto"`, `"copy"` or `"drop"`.
-        to_bundle: whether a V1 checkpoint was written as a bundle.
+        generation: the format that is written.
 
-    Returns:
-        The path of the file at the destination, if there is one, and notes for the user.
+    Raises:
+        CkptError: it has to be brought up to date but cannot be read.
     """
-    source, destination = plan.source.prefix + META_SUFFIX, prefix + META_SUFFIX
-    there = is_regular(source)
-    if prefix == plan.source.prefix:
-        return _keep_meta(plan, source, mode) if there else (None, [])
-    if not there or mode == "drop" or (mode == "auto" and plan.keys_changed):
-        notes = removal_notes([destination])  # of a checkpoint that was replaced
-        if there and mode == "drop":
-            notes.append(f"'{source}' was left behind")
-        elif there:
-            notes.append(
-                f"'{source}' was left behind: it names variables that were renamed or dropped"
-            )
-        return None, notes
-    note = f"'{source}' was copied"
-    with RandomAccessFile(source) as file, StagedFiles() as staged:
-        copy = staged.create(destination, mode=0o600)
-        copy.take_permissions(source)
-        if to_bundle:
-            from ckpttool.meta.graph_saver import with_bundle_saver
+    source = plan.source.prefix + META_SUFFIX
+    carried = mode == "copy" or (mode == "auto" and not plan.keys_changed)
+    updated = None
+    if carried and plan.source.generation != generation == "V2" and is_regular(source):
+        from ckpttool.meta.graph_saver import with_bundle_saver
 
-            copy.write(with_bundle_saver(source))
-            note += ", its Saver brought up to date"
-        else:
-            for chunk in file.chunks(0, file.size):
-                copy.write(chunk)
-        staged.commit(replace_last=True)
-    if plan.keys_changed:
-        note += "; it still names the variables as they were"
-    return destination, [note]
+        updated = with_bundle_saver(source)
+    return PlannedMeta(plan, prefix, mode, generation, updated)
 
 
 def removal_notes(paths: list[str]) -> list[str]:
@@ -79,14 +127,6 @@ def removal_notes(paths: list[str]) -> list[str]:
         except OSError as error:
             notes.append(f"'{path}' could not be removed: {(error.strerror or '').lower()}")
     return notes
-
-
-def _keep_meta(plan: Plan, path: str, mode: MetaMode) -> tuple[str | None, list[str]]:
-    """Deal with the `.meta` file of a checkpoint that was changed in place."""
-    if mode == "drop":
-        return None, removal_notes([path]) or [f"'{path}' was removed"]
-    stale = plan.keys_changed
-    return path, [f"'{path}' still names the variables as they were"] if stale else []
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,9 +214,7 @@ def check_sequence(prefix: str) -> None:
     """
     folder, name = os.path.split(prefix)
     try:
-        latest = os.path.basename(
-            read_state(os.path.join(folder, STATE_NAME)).model_checkpoint_path
-        )
+        latest = checkpoint_name(read_state(os.path.join(folder, STATE_NAME)).model_checkpoint_path)
     except CkptError:
         return
     known, wanted = _NUMBERED.match(latest), _NUMBERED.match(name)

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import Literal
 
-from ckpttool.checkpoint.folder import checkpoint_name, list_checkpoints
+from ckpttool.checkpoint.folder import list_checkpoints, name_here
 from ckpttool.checkpoint.locate import Location, locate
 from ckpttool.checkpoint.open import Checkpoint
-from ckpttool.errors import MissingFileError, SurgeryError
+from ckpttool.errors import DestinationError, MissingFileError, SurgeryError
 from ckpttool.meta.state import STATE_NAME, CheckpointState, format_state, read_state
 from ckpttool.storage.staging import StagedFiles
 from ckpttool.surgery.apply import WriteOptions
+from ckpttool.surgery.companions import planned_state
+from ckpttool.surgery.destination import destination_prefix
 from ckpttool.surgery.flatten import flatten
 from ckpttool.surgery.like import follow
 from ckpttool.surgery.payloads import payloads
 from ckpttool.surgery.plan import Plan
+from ckpttool.surgery.receipt import Receipt
 from ckpttool.surgery.rename import rename
 from ckpttool.surgery.rules import MoveRule, Rule
 from ckpttool.surgery.spread import Recoding
@@ -51,19 +54,26 @@ def find_conversions(path: str, destination: str) -> list[Conversion]:
 
     Raises:
         MissingFileError: there is no checkpoint.
+        SurgeryError: two checkpoints of a folder have one name.
         CkptError: the path cannot be made out.
     """
     if os.path.isdir(path):
         found = list_checkpoints(path)
+        names = [files.name for files in found]
+        for name in names:
+            if names.count(name) > 1:
+                raise SurgeryError(
+                    f"two checkpoints are called '{name}', one of each format", path=path
+                )
         if found:
             return [
                 Conversion(locate(files.prefix), os.path.join(destination, files.name))
                 for files in reversed(found)
             ]
     location = locate(path)
-    if location.address == "state":
+    if location.address == "state" and os.path.isdir(path):
         raise MissingFileError("the checkpoints that its state file names are elsewhere", path=path)
-    return [Conversion(location, destination)]
+    return [Conversion(location, destination_prefix(destination))]
 
 
 def plan_conversion(
@@ -133,10 +143,11 @@ def conversion_options(plan: Plan, to: Form, recoding: Recoding, how: WriteOptio
         how: everything else.
 
     Raises:
-        SurgeryError: nothing would be another than it is.
         CkptError: a string tensor is damaged.
     """
     if to == "v1":
+        if plan.source.generation == "V1" and recoding == Recoding():
+            return how
         return replace(how, generation="V1", recoding=recoding)
     if recoding != Recoding() or not is_current(plan.source):
         return replace(how, generation="V2", recoding=recoding)
@@ -148,45 +159,88 @@ def changes_nothing(plan: Plan, how: WriteOptions) -> bool:
     return how.recoding is None and not plan.changes and plan.graph == plan.source.object_graph
 
 
-def carry_state(folder: str, destination: str, names: Mapping[str, str]) -> str | None:
-    """Write the state file for checkpoints that were converted into another folder.
+@dataclass(frozen=True, slots=True)
+class CarriedState:
+    """The state file of a folder whose checkpoints are converted into another folder.
 
-    Order, times and the latest are those of the folder that they come from; paths are relative.
+    Attributes:
+        path: where it comes from.
+        destination: the path of the new one.
+        old: what it says.
+    """
+
+    path: str
+    destination: str
+    old: CheckpointState
+
+    def write(self, names: Mapping[str, str]) -> str | None:
+        """Write the new one: order, times and the latest are the same, paths are relative.
+
+        Args:
+            names: by the name of each checkpoint in the old folder, what a state file calls it now.
+
+        Returns:
+            The path of the file; None where the latest is not among the names.
+
+        Raises:
+            CkptError: it cannot be written.
+        """
+        folder, old = os.path.dirname(self.path), self.old
+        times = old.all_model_checkpoint_timestamps
+        kept = [
+            (names[name], time)
+            for path, time in zip_longest(old.all_model_checkpoint_paths, times)
+            if path is not None and (name := name_here(folder, path) or "") in names
+        ]
+        latest = names.get(name_here(folder, old.model_checkpoint_path) or "")
+        if latest is None:
+            return None
+        state = CheckpointState(
+            latest,
+            tuple(name for name, _ in kept),
+            tuple(time for _, time in kept if time is not None) if times else (),
+            old.last_preserved_timestamp,
+        )
+        with StagedFiles() as staged:
+            file = staged.create(self.destination)
+            file.write(format_state(state).encode())
+            file.take_permissions(self.path)
+            staged.commit(replace_last=True)
+        return self.destination
+
+
+def carried_state(folder: str, destination: str, *, force: bool) -> CarriedState | None:
+    """Prepare to carry the state file of a folder along; None if it has none.
 
     Args:
-        folder: where they come from.
-        destination: where they are now.
-        names: by the name of each there, what a state file calls it now.
-
-    Returns:
-        The path of the file; None where there was none, or it names none of them.
+        folder: whose checkpoints are converted.
+        destination: the folder that they are written to.
+        force: whether a state file that is there may be replaced.
 
     Raises:
-        CkptError: a state file cannot be read, or the new one not be written.
+        DestinationError: there is one.
+        CkptError: the old one cannot be read.
     """
+    path, target = os.path.join(folder, STATE_NAME), os.path.join(destination, STATE_NAME)
     try:
-        old = read_state(folder)
+        old = read_state(path)
     except MissingFileError:
         return None
-    times = old.all_model_checkpoint_timestamps
-    kept = [
-        (names[name], time)
-        for path, time in zip_longest(old.all_model_checkpoint_paths, times)
-        if path is not None and (name := checkpoint_name(path)) in names
-    ]
-    latest = names.get(checkpoint_name(old.model_checkpoint_path))
-    if latest is None:
-        return None
-    state = CheckpointState(
-        latest,
-        tuple(name for name, _ in kept),
-        tuple(time for _, time in kept if time is not None) if times else (),
-        old.last_preserved_timestamp,
-    )
-    path = os.path.join(destination, STATE_NAME)
-    with StagedFiles() as staged:
-        file = staged.create(path)
-        file.write(format_state(state).encode())
-        file.take_permissions(os.path.join(folder, STATE_NAME))
-        staged.commit(replace_last=True)
-    return path
+    if os.path.lexists(target) and not force:
+        raise DestinationError("a state file exists already", path=target)
+    return CarriedState(path, target, old)
+
+
+def name_latest(receipts: Iterable[Receipt]) -> str:
+    """Name checkpoints that were written as the latest of their folder, one after the other.
+
+    Returns:
+        The path of the state file.
+
+    Raises:
+        CkptError: it cannot be read or written.
+    """
+    for receipt in receipts:
+        state = planned_state(receipt.prefix)
+        replace(state, prefix=receipt.address).write()
+    return state.path

@@ -41,13 +41,12 @@ def check_destination(plan: Plan, prefix: str, *, generation: Generation, force:
         raise MissingFileError("there is no such folder", path=above)
     own = _own_files(plan)
     bundle = [path for path in (index_path(prefix), *find_shards(prefix)) if os.path.lexists(path)]
-    found = find_checkpoint(prefix)
-    legacy = list(found.files) if found is not None and found.prefix == prefix else []
+    legacy = _legacy_at(prefix)
     for path in bundle if generation == "V2" else [*bundle, *legacy]:
         if any(_same_name(path, other) for other in own) or _same_file(path, own[0]):
             raise DestinationError("it shares a file with the source", path=path)
     # A bundle may get the name of the V1 checkpoint that it is made from: no file of both is one.
-    present = bundle + [path for path in legacy if os.path.lexists(path) and path not in own]
+    present = bundle + legacy_files(plan, prefix)
     meta = prefix + META_SUFFIX
     if os.path.lexists(meta) and not _same_name(meta, plan.source.prefix + META_SUFFIX):
         present.append(meta)
@@ -57,6 +56,20 @@ def check_destination(plan: Plan, prefix: str, *, generation: Generation, force:
         raise DestinationError("a checkpoint of format V2 would be found in its place", path=prefix)
     if not force:
         check_sequence(prefix)
+
+
+def legacy_files(plan: Plan, prefix: str) -> list[str]:
+    """Return the files of a V1 checkpoint at a prefix that are none of the source's."""
+    own = {os.path.realpath(path) for path in _own_files(plan)}
+    return [path for path in _legacy_at(prefix) if os.path.realpath(path) not in own]
+
+
+def _legacy_at(prefix: str) -> list[str]:
+    """Return the files of the V1 checkpoint of this prefix that are there."""
+    found = find_checkpoint(prefix)
+    if found is None or found.prefix != prefix:
+        return []
+    return [path for path in found.files if os.path.lexists(path)]
 
 
 def _own_files(plan: Plan) -> list[str]:

@@ -8,7 +8,7 @@ from math import prod
 
 from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.errors import CkptError
-from ckpttool.surgery.plan import PlannedTensor
+from ckpttool.surgery.plan import Plan, PlannedTensor
 from ckpttool.tensor.dtypes import DType
 from ckpttool.tensor.region import boxes
 from ckpttool.tensor.shape import Shape
@@ -44,6 +44,22 @@ def payload_shapes(tensor: PlannedTensor, *, join: bool) -> list[tuple[TensorSli
     return [(part, part.shape(entry.shape)) for part in entry.slices]
 
 
+def check_slices(plan: Plan) -> None:
+    """Check that the slices of every partitioned tensor are all of it, and none of it twice.
+
+    Raises:
+        CorruptError: they leave a gap or overlap.
+    """
+    for tensor in plan.tensors:
+        if not tensor.entry.slices:
+            continue
+        try:
+            check_coverage(tensor.entry.shape, tensor.entry.slices)
+        except CkptError as error:
+            error.locate(path=plan.source.reader.path, key=tensor.source_key)
+            raise
+
+
 def payloads(source: Checkpoint, tensor: PlannedTensor, *, join: bool) -> Iterator[Payload]:
     """Yield the payloads of a tensor; memory stays bounded where elements are of fixed size.
 
@@ -57,12 +73,6 @@ def payloads(source: Checkpoint, tensor: PlannedTensor, *, join: bool) -> Iterat
         CkptError: the values are damaged or cannot be read; also while chunks are taken.
     """
     key, entry = tensor.source_key, tensor.entry
-    if entry.slices:
-        try:
-            check_coverage(entry.shape, entry.slices)
-        except CkptError as error:
-            error.locate(path=source.reader.path, key=key)
-            raise
     if entry.dtype.size is None:
         yield from _from_elements(source.reader.read(key), tensor, join=join)
     elif not (join and entry.slices):

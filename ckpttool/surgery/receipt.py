@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ckpttool.legacy.naming import shard_path, shard_pattern
 from ckpttool.surgery.carry import Carried
 
 
@@ -47,3 +48,11 @@ class Receipt:
     meta: str | None
     state: str | None
     notes: tuple[str, ...]
+
+    @property
+    def address(self) -> str:
+        """What TensorFlow knows it by: the prefix, or for several V1 files a pattern."""
+        numbered = shard_path(self.prefix, 0, len(self.shards))
+        if self.shards and self.shards[0].path == numbered:
+            return shard_pattern(self.prefix, len(self.shards))
+        return self.prefix

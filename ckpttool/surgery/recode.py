@@ -15,7 +15,8 @@ from ckpttool.meta.object_keys import GRAPH_KEY
 from ckpttool.storage.staging import StagedFile, StagedFiles
 from ckpttool.surgery.carry import check_room
 from ckpttool.surgery.layout import Layout
-from ckpttool.surgery.payloads import Payload, payload_shapes, payloads
+from ckpttool.surgery.like_notes import listed
+from ckpttool.surgery.payloads import Payload, check_slices, payload_shapes, payloads
 from ckpttool.surgery.plan import Plan, PlannedTensor
 from ckpttool.surgery.receipt import ShardReceipt
 from ckpttool.surgery.spread import Recoding, spread
@@ -49,7 +50,7 @@ class RecodedStage:
         how: Recoding,
         on_progress: Callable[[int, int], None] | None,
     ) -> None:
-        self.notes: list[str] = []
+        self.notes = recoding_notes(plan, how)
         self.bytes_written = 0
         self._plan = plan
         self._staged = staged
@@ -87,7 +88,7 @@ class RecodedStage:
             written = [
                 (payload.part, self._write(tensor, payload, shards, shard_id))
                 for payload, shard_id in zip(
-                    payloads(self._plan.source, tensor, join=self._joins(tensor)),
+                    payloads(self._plan.source, tensor, join=_joins(tensor, self._how)),
                     shard_ids,
                     strict=True,
                 )
@@ -118,13 +119,9 @@ class RecodedStage:
         layout.write_index(file.write)
         self.bytes_written += file.size
 
-    def _joins(self, tensor: PlannedTensor) -> bool:
-        # TensorFlow would write slices of any dtype, but cannot put these together again.
-        return self._how.join_slices or not tensor.entry.dtype.joinable
-
     def _sizes(self, tensor: PlannedTensor) -> list[int]:
         """Return the bytes of each payload of a tensor."""
-        item, join = tensor.entry.dtype.size, self._joins(tensor)
+        item, join = tensor.entry.dtype.size, _joins(tensor, self._how)
         if item is not None:
             return [item * element_count(shape) for _, shape in payload_shapes(tensor, join=join)]
         return [
@@ -160,6 +157,31 @@ class RecodedStage:
         entry = BundleEntry(STRING, (), shard_id, file.size, len(data), mask(crc))
         file.write(data)
         return entry
+
+
+def recoding_notes(plan: Plan, how: Recoding) -> list[str]:
+    """Check the slices of a plan that is to be written anew; return what the user should know.
+
+    Raises:
+        CorruptError: slices of a tensor leave a gap or overlap.
+    """
+    check_slices(plan)
+    joined = [
+        plan.short_name(tensor.key)
+        for tensor in plan.tensors
+        if tensor.entry.slices and _joins(tensor, how) and not how.join_slices
+    ]
+    if not joined:
+        return []
+    return [
+        "stored as wholes, since TensorFlow cannot join slices of their dtypes: "
+        f"{listed(joined)}; a program that has them partitioned cannot restore them"
+    ]
+
+
+def _joins(tensor: PlannedTensor, how: Recoding) -> bool:
+    # TensorFlow would write slices of any dtype, but cannot put these together again.
+    return how.join_slices or not tensor.entry.dtype.joinable
 
 
 class _Shards:

@@ -55,7 +55,7 @@ def _one_after_another(sizes: list[list[int]], limit: int) -> tuple[list[list[in
     for each in sizes:
         places.append([0] * len(each))
         for at, size in enumerate(each):
-            if filled and filled + size > limit:
+            if size and filled and filled + size > limit:
                 number, filled = number + 1, 0
             filled += size
             places[-1][at] = number

@@ -245,15 +245,33 @@ def _decode_varints(data: Array, ends: Array, at: int) -> Array:
         longest == _MAX_VARINT and data[ends[lengths == _MAX_VARINT] - 1].max() > 1
     ):
         raise CorruptError("a varint has more than 64 bits", offset=at)
-    numbers: Array = (data[starts] & 0x7F).astype(np.uint64)
-    going_on = np.flatnonzero(lengths > 1)
-    place = 1
-    while len(going_on):
-        byte = data[starts[going_on] + place]
-        numbers[going_on] |= (byte & 0x7F).astype(np.uint64) << np.uint64(7 * place)
-        going_on = going_on[byte >= 0x80]
-        place += 1
+    # Eight bytes from the start of each, wherever that is; then their groups of seven bits are
+    # moved together, two by two.
+    padded = np.zeros(len(data) + 8, np.uint8)
+    padded[: len(data)] = data
+    windows = np.ndarray((len(data),), "<u8", buffer=padded.data, strides=(1,))
+    numbers: Array = windows[starts].astype(np.uint64, copy=False)
+    numbers &= _GROUPS[np.minimum(lengths, 8)]
+    for bits in (7, 14, 28):
+        low, high, by = _HALVES[bits]
+        numbers = (numbers & low) | ((numbers >> by) & high)
+    for place in range(8, longest):
+        longer = np.flatnonzero(lengths > place)
+        byte = data[starts[longer] + place] & 0x7F
+        numbers[longer] |= byte.astype(np.uint64) << np.uint64(7 * place)
     return numbers
+
+
+def _halves(bits: int) -> tuple[np.uint64, np.uint64, np.uint64]:
+    """Return what keeps the lower groups of so many bits, what the upper ones, and their shift."""
+    wide = 8 * bits // 7
+    low = sum(((1 << bits) - 1) << at for at in range(0, 64, 2 * wide))
+    return np.uint64(low), np.uint64(low << bits), np.uint64(wide - bits)
+
+
+# The groups of the first so many bytes.
+_GROUPS = np.array([0x7F7F7F7F7F7F7F7F & ((1 << (8 * size)) - 1) for size in range(9)], np.uint64)
+_HALVES = {bits: _halves(bits) for bits in (7, 14, 28)}
 
 
 def _as_dtype(dtype: DType, numbers: Array, at: int) -> Array:

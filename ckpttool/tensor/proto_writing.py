@@ -12,6 +12,9 @@ from ckpttool.tensor.dtypes import DType
 from ckpttool.tensor.proto_values import ELEMENTS_AT_ONCE, ValueField, plain_dtype, value_field
 from ckpttool.tensor.values import Array, string_bytes
 
+# Few enough that all that is made of them stays in the caches of a processor.
+_VARINTS_AT_ONCE = 1 << 13
+
 
 def encoded_size(dtype: DType, array: Array) -> int:
     """Return how many bytes `encode_proto` makes of an array.
@@ -46,24 +49,26 @@ def encode_proto(dtype: DType, array: Array) -> Iterator[bytes | memoryview]:
             yield tag + encode_varint(len(text)) + text
         return
     yield tag + encode_varint(_payload_size(dtype, field, array))
-    for piece in _pieces_of(dtype, array):
-        if field.form == "varint":
+    if field.form == "varint":
+        for piece in _pieces_of(dtype, array, _VARINTS_AT_ONCE):
             yield _encode_varints(_numbers(piece))
-        else:
+    else:
+        for piece in _pieces_of(dtype, array, ELEMENTS_AT_ONCE):
             yield piece.astype(piece.dtype.newbyteorder("<"), copy=False).view(np.uint8).data
 
 
-def _pieces_of(dtype: DType, array: Array) -> Iterator[Array]:
+def _pieces_of(dtype: DType, array: Array, count: int) -> Iterator[Array]:
     native = array.astype(array.dtype.newbyteorder("="), copy=False)
     flat = np.ascontiguousarray(native).reshape(-1).view(plain_dtype(dtype))
-    for at in range(0, len(flat), ELEMENTS_AT_ONCE):
-        yield flat[at : at + ELEMENTS_AT_ONCE]
+    for at in range(0, len(flat), count):
+        yield flat[at : at + count]
 
 
 def _payload_size(dtype: DType, field: ValueField, array: Array) -> int:
     if field.form == "fixed":
         return field.size * array.size
-    return sum(int(_lengths(_numbers(piece)).sum()) for piece in _pieces_of(dtype, array))
+    pieces = _pieces_of(dtype, array, _VARINTS_AT_ONCE)
+    return sum(int(_lengths(_numbers(piece)).sum()) for piece in pieces)
 
 
 def _numbers(piece: Array) -> Array:
@@ -87,11 +92,15 @@ def _lengths(numbers: Array) -> Array:
 
 def _encode_varints(numbers: Array) -> memoryview:
     lengths = _lengths(numbers)
-    starts = np.cumsum(lengths) - lengths
-    out = np.empty(int(lengths.sum()), np.uint8)
-    for place in range(int(lengths.max())):
-        has = lengths > place
-        low = (numbers[has] >> np.uint64(7 * place)).astype(np.uint8) & 0x7F
-        low |= np.where(lengths[has] > place + 1, 0x80, 0).astype(np.uint8)
-        out[starts[has] + place] = low
-    return out.data
+    longest = int(lengths.max())
+    groups = np.empty((len(numbers), longest), np.uint8)
+    rest = numbers.copy()
+    for place in range(longest):
+        groups[:, place] = rest
+        rest >>= np.uint64(7)
+    if longest == 1:
+        return groups.reshape(-1).data
+    groups |= 0x80
+    groups[np.arange(len(numbers)), lengths - 1] &= 0x7F
+    used = np.arange(longest, dtype=np.uint8) < lengths.astype(np.uint8)[:, None]
+    return groups.reshape(-1)[used.reshape(-1)].data

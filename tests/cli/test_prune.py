@@ -263,7 +263,7 @@ def test_json(here: Path) -> None:
     dead = found["written"]["bytes_dead"]
     total = sum(shard["bytes"] for shard in found["written"]["shards"])
     with ckpttool.open_checkpoint(here / "new") as new:
-        assert dead == total - sum(entry.size for entry in new.entries.values()) > 104
+        assert dead == total - sum(entry.size for entry in new.bundle.entries.values()) > 104
     tried = document(here, "ckpts", "--optimizer", "-o", "other", "-n")
     assert tried == {**found, "destination": "other", "dry_run": True, "written": None}
 

@@ -98,7 +98,7 @@ def copied(folder: Path, prefix: str = PREFIX) -> str:
 def damage(prefix: str, key: str) -> int:
     """Change a byte of a tensor; return where the tensor lies."""
     with open_checkpoint(prefix) as opened:
-        entry = opened.entries[opened.resolve(key)]
+        entry = opened.bundle.entries[opened.resolve(key)]
     with open(f"{prefix}.data-00000-of-00001", "r+b") as file:
         file.seek(entry.offset + entry.size - 1)
         (last,) = file.read(1)

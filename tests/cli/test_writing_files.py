@@ -96,7 +96,7 @@ def test_in_place_compacted(either: tuple[str, ...], here: Path) -> None:
     assert values(here / prefix_of(either)) == values(here / "elsewhere")
     sizes = [shard.stat().st_size for shard in shards(here, prefix_of(either))]
     with ckpttool.open_checkpoint(here / prefix_of(either)) as read:
-        assert sizes == [sum(entry.size for entry in read.entries.values()), 0]
+        assert sizes == [sum(entry.size for entry in read.bundle.entries.values()), 0]
 
 
 def test_in_place_by_any_address(objects: tuple[str, ...], here: Path) -> None:

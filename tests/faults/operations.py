@@ -12,20 +12,24 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from ckpttool.checkpoint.folder import Generation
 from ckpttool.checkpoint.locate import locate
 from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.checkpoint.save import save_checkpoint
 from ckpttool.surgery.apply import WriteOptions, replace_source, write_plan
+from ckpttool.surgery.convert import Form, conversion_options, plan_conversion
 from ckpttool.surgery.plan import Plan
 from ckpttool.surgery.prune import SLOT_KINDS, prune, select_drops
 from ckpttool.surgery.rename import rename
 from ckpttool.surgery.rules import parse_move
+from ckpttool.surgery.spread import Recoding
 from ckpttool.tensor.values import Array
-from tests.support.answers import Answer, everything, value_bytes
+from tests.legacy.handmade import legacy_fixture
+from tests.support.answers import Answer, value_bytes
 from tests.support.faults import Call, Fault, System
 from tests.support.fixtures import bundle
 from tests.support.handmade import Bundle
@@ -34,6 +38,9 @@ OBJECTS = "v2/tf2.21/guide_legacy_adam/tf_ckpts/ckpt-5"
 SHARDS = "v2/tf2.21/max_shard_size_300/ckpt-1"
 NAMES = "v2/tf2.21/saver_v2/model.ckpt-3"
 SLICES = "v2/tf2.21/partitioned_sharded/model"
+LEGACY = "v1/tf2.21/sharded/model.ckpt-7"
+LEGACY_SINGLE = "v1/tf2.21/single/model.ckpt-7"
+CONVERT = "convert-legacy"
 LARGE = "large"
 OTHERS = {
     "notes.txt": b"mine",
@@ -81,6 +88,13 @@ class Operation:
     links: bool = True
     shards: int = 2
 
+    @property
+    def generation(self) -> Generation:
+        """The format that is written."""
+        if self.options.generation is not None:
+            return self.options.generation
+        return "V1" if self.source.startswith("v1/") and self.words[:1] != (CONVERT,) else "V2"
+
     def source_prefix(self, root: str) -> str:
         """Return the prefix that is read."""
         return os.path.join(root, "src", os.path.basename(self.source))
@@ -90,6 +104,10 @@ class Operation:
         if self.destination is None:
             return self.source_prefix(root)
         return os.path.join(root, self.destination)
+
+    def first_file(self, root: str) -> str:
+        """Return the file that a reader of what is written begins with."""
+        return self.target_prefix(root) + (".index" if self.generation == "V2" else "")
 
     def build(self, root: str) -> None:
         """Make the folder of the operation, which must not be there."""
@@ -123,11 +141,12 @@ class Operation:
         if self.source == LARGE:
             _large().write(prefix)
             return
-        given = bundle(self.source).prefix
+        legacy = self.source.startswith("v1/")
+        given = legacy_fixture(self.source).prefix if legacy else bundle(self.source).prefix
         folder, name = os.path.split(given)
         # Whoever saves a checkpoint writes its index last.
         for each in sorted(os.listdir(folder)):
-            if each.startswith(name + "."):
+            if each.startswith(name + ".") or (legacy and each.startswith(name)):
                 shutil.copyfile(os.path.join(folder, each), prefix + each[len(name) :])
 
     @contextmanager
@@ -147,16 +166,17 @@ class Operation:
             return
         with Checkpoint(locate(self.source_prefix(root))) as ckpt:
             plan = self._plan(ckpt)
+            if self.words[0] == CONVERT:
+                ckpt.reader.read(plan.tensors[0].source_key)  # its file stays open from now on
 
             def write(force: bool) -> None:
                 if self.destination is None:
                     replace_source(plan, self.options)
                     return
-                options = self.options
-                if force:
-                    options = WriteOptions(
-                        options.data, options.compact, True, options.update_state, options.meta
-                    )
+                options = replace(self.options, force=True) if force else self.options
+                if self.words[0] == CONVERT:
+                    to: Form = "v1" if self.generation == "V1" else "v2"
+                    options = conversion_options(plan, to, Recoding(), options)
                 write_plan(plan, self.target_prefix(root), options)
 
             yield write
@@ -177,11 +197,14 @@ class Operation:
         words += ["--force"] if force or options.force else []
         words += ["--update-state"] if options.update_state else []
         words += ["--meta", options.meta] if options.meta != "auto" else []
+        words += ["--to", options.generation.lower()] if options.generation is not None else []
         return words
 
     def _plan(self, ckpt: Checkpoint) -> Plan:
         plan = Plan.of(ckpt)
         kind, *rest = self.words
+        if kind == CONVERT:
+            return plan_conversion(ckpt, "v2")
         if kind == "rename":
             return rename(plan, [parse_move(word) for word in rest])
         return prune(plan, select_drops(plan, drop_kinds=SLOT_KINDS))
@@ -199,7 +222,10 @@ class Operation:
             }
         with Checkpoint(locate(self.source_prefix(root))) as ckpt:
             plan = self._plan(ckpt)
-            answers = everything(self.source_prefix(root))
+            answers = {
+                key: Answer(entry.dtype.name, entry.shape, value_bytes(ckpt.reader.read(key)))
+                for key, entry in ckpt.entries.items()
+            }
             out = {tensor.key: answers[tensor.source_key] for tensor in plan.tensors}
             if plan.graph is not None:
                 graph = plan.graph.to_bytes()
@@ -260,6 +286,20 @@ NEW = [
     ),
     Operation("no links", links=False),
     Operation("arrays", words=(), destination="out/made/q"),
+    Operation(
+        "from V1",
+        source=LEGACY,
+        words=(CONVERT,),
+        destination="out/made/q",
+        options=WriteOptions(meta="drop"),
+    ),
+    Operation(
+        "to V1",
+        source=NAMES,
+        words=(CONVERT,),
+        destination="out/made/q",
+        options=WriteOptions(meta="copy", generation="V1"),
+    ),
 ]
 REPLACING = [
     Operation("over another", options=WriteOptions(force=True), old=True),
@@ -290,5 +330,12 @@ IN_PLACE = [
     ),
     Operation("in place, clones", destination=None, clones=True),
     Operation("in place, no links", destination=None, links=False),
+    Operation(
+        "in place, V1",
+        source=LEGACY_SINGLE,
+        words=("rename", "a=alpha"),
+        destination=None,
+        options=WriteOptions(meta="drop"),
+    ),
 ]
 OPERATIONS = [*NEW, *REPLACING, *IN_PLACE]

@@ -9,11 +9,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from ckpttool.bundle.index import BundleIndex
-from ckpttool.errors import DestinationError
+from ckpttool.errors import CkptError, DestinationError
+from ckpttool.legacy.reader import LegacyReader
 from ckpttool.meta.state import read_state
 from ckpttool.storage.staging import TEMPORARY_SUFFIX
 from tests.faults.operations import STATE, Operation
-from tests.support.answers import Answer, values
+from tests.support.answers import Answer, value_bytes, values
 
 _TAG = re.compile(r"[0-9a-f]{16}")
 _SHARD = re.compile(r"\.data-\d{5}-of-\d{5}\Z")
@@ -68,9 +69,25 @@ def members(operation: Operation, root: str, names: Iterable[str]) -> list[str]:
     found = []
     for name in names:
         rest = name[len(prefix) :] if name.startswith(prefix) else ""
-        if rest in (".index", ".meta") or _SHARD.fullmatch(rest):
+        one = name == prefix and operation.generation == "V1"
+        if one or rest in (".index", ".meta") or _SHARD.fullmatch(rest):
             found.append(name)
     return found
+
+
+def stored(operation: Operation, root: str) -> dict[str, Answer] | None:
+    """Return what is in the checkpoint at the destination; None if anything was refused."""
+    prefix = operation.target_prefix(root)
+    if operation.generation == "V2":
+        return values(prefix)
+    try:
+        with LegacyReader(prefix, [prefix]) as reader:
+            return {
+                key: Answer(entry.dtype.name, entry.shape, value_bytes(reader.read(key)))
+                for key, entry in reader.entries.items()
+            }
+    except CkptError:
+        return None
 
 
 def make_way(operation: Operation, root: str) -> None:
@@ -118,7 +135,7 @@ class Oracle:
         self.before: Snapshot = {}
         self.fresh()
         self._expected = operation.expected(self.root)
-        self._old = values(operation.target_prefix(self.root)) if self._has_old else None
+        self._old = stored(operation, self.root) if self._has_old else None
         assert self._expected
         assert not self._has_old or self._old
         with operation.system(self.root):
@@ -156,7 +173,7 @@ class Oracle:
             for name in changed:
                 assert after.get(name) == self.before[name], f"old, but {name} changed"
             extra = set(own) - set(changed)
-        else:
+        elif self.operation.generation == "V2":
             count = BundleIndex(self.operation.target_prefix(self.root)).header.num_shards
             ending = f"-of-{count:05d}"
             shards = {name for name in own if _SHARD.search(name)}
@@ -238,13 +255,12 @@ class Oracle:
         return leftovers
 
     def _state_of(self, after: Snapshot, own: list[str]) -> str:
-        prefix = os.path.relpath(self.operation.target_prefix(self.root), self.root)
-        if f"{prefix}.index" not in own:
+        if os.path.relpath(self.operation.first_file(self.root), self.root) not in own:
             assert not self._has_old, "the old checkpoint is gone and the new one not there"
             return "absent"
         contents = frozenset((name, after[name].data) for name in own)
         if contents not in self._read:
-            self._read[contents] = values(self.operation.target_prefix(self.root))
+            self._read[contents] = stored(self.operation, self.root)
         found = self._read[contents]
         assert found is not None, f"neither old nor new: {sorted(own)}"
         if found == self._expected:

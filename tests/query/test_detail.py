@@ -208,7 +208,7 @@ def test_statistics_alone(ckpt: Checkpoint) -> None:
 def test_damage_to_one_is_known_before_another_is_shown(
     ckpt: Checkpoint, tmp_path: Path, key: str
 ) -> None:
-    entry = ckpt.entries[key]
+    entry = ckpt.bundle.entries[key]
     if entry.slices:
         entry = ckpt.bundle.index.slice_entries(key)[1][1]
     with open(tmp_path / "model.data-00000-of-00001", "r+b") as file:
@@ -227,7 +227,7 @@ def test_what_is_large_is_described_one_by_one(
 ) -> None:
     monkeypatch.setattr(module, "_AT_ONCE", 100)
     with open(tmp_path / "model.data-00000-of-00001", "r+b") as file:
-        file.seek(ckpt.entries["small"].offset)
+        file.seek(ckpt.bundle.entries["small"].offset)
         file.write(b"\x99")
     details = describe_tensors(ckpt, [Target("big"), Target("small")])
     assert next(details).key == "big"

@@ -25,7 +25,7 @@ def test_rows_agree_with_tensorflow(fixture: BundleFixture) -> None:
     keys = [row.key.encode("utf-8", "surrogateescape") for row in listing.rows]
     assert keys == sorted(keys)
     assert listing.totals.tensors == len(listing.rows)
-    assert listing.totals.bytes == sum(row.bytes for row in listing.rows)
+    assert listing.totals.bytes == sum(row.bytes or 0 for row in listing.rows)
 
 
 @pytest.mark.parametrize("fixture", bundles(), ids=lambda fixture: fixture.name)
@@ -46,7 +46,7 @@ def test_slices_are_told_with_their_places() -> None:
     assert partitioned
     for row in partitioned:
         assert row.shard is None and row.offset is None and row.crc32c is None
-        assert row.bytes == sum(part.bytes for part in row.slices)
+        assert row.bytes == sum(part.bytes or 0 for part in row.slices)
     assert len({part.shard for row in partitioned for part in row.slices}) > 1
 
 
@@ -56,7 +56,7 @@ def test_sorting_and_limits() -> None:
         by_place = list_tensors(ckpt, sort="shard")
         everything = list_tensors(ckpt)
     sizes = [row.bytes for row in by_bytes.rows]
-    assert sizes == sorted((row.bytes for row in everything.rows), reverse=True)[:3]
+    assert sizes == sorted((row.bytes or 0 for row in everything.rows), reverse=True)[:3]
     assert by_bytes.totals == everything.totals
     places = [(row.shard, row.offset) for row in by_place.rows]
     assert places == sorted(places)

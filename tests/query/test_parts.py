@@ -153,7 +153,7 @@ def test_damage_is_found_by_the_end(ckpt: Checkpoint, tmp_path: Path, key: str) 
     prefix = os.fspath(tmp_path / "model")
     for ending in (".index", ".data-00000-of-00001"):
         (tmp_path / f"model{ending}").write_bytes(Path(ckpt.prefix + ending).read_bytes())
-    entry = ckpt.entries[key]
+    entry = ckpt.bundle.entries[key]
     stored = entry if not entry.slices else ckpt.bundle.index.slice_entries(key)[-1][1]
     with open(prefix + ".data-00000-of-00001", "r+b") as file:
         file.seek(stored.offset + stored.size - 1)

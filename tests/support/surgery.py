@@ -102,5 +102,5 @@ def spoil(path: Path, offset: int) -> None:
 def place(prefix: Path, key: str) -> tuple[int, int]:
     """Return shard and offset of a tensor."""
     with ckpttool.open_checkpoint(prefix) as read:
-        entry = read.entries[key]
+        entry = read.bundle.entries[key]
         return entry.shard_id, entry.offset

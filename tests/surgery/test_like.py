@@ -45,7 +45,7 @@ def slots(*names: str, optimizer: str = "opt", variables: tuple[str, ...] = ("w"
 def check_graph(plan: Plan) -> None:
     """Check that the graph speaks of the tensors of the plan, of all and of no others."""
     assert plan.graph is not None
-    keys = {tensor.key for tensor in (*plan.tensors, *plan.added)}
+    keys = {each.key for each in plan.tensors} | {each.key for each in plan.added}
     claims = plan.graph.claims(keys)
     assert not (claims.missing or claims.unclaimed or claims.disputed)
     holders = holding(plan.graph)

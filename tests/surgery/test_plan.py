@@ -44,7 +44,7 @@ def test_a_plan_that_changes_nothing(fixture: BundleFixture) -> None:
         for tensor in plan.tensors:
             slices = ckpt.bundle.index.slice_entries(tensor.key) if tensor.entry.slices else []
             assert list(tensor.slices) == list(slices)
-            parts = [entry for _, entry in slices] if tensor.entry.slices else [tensor.entry]
+            parts = [entry for _, entry in slices] if tensor.entry.slices else [tensor.bundle_entry]
             assert list(tensor.parts) == parts
             assert tensor.bytes == sum(part.size for part in parts)
 

@@ -222,7 +222,7 @@ def test_bytes_of_what_is_left(fixture: BundleFixture, tmp_path: Path, compact: 
             assert set(written.entries) - {GRAPH_KEY} == {one.key for one in pruned.tensors}
             for one in pruned.tensors:
                 entry = written.entries[one.key]
-                assert entry.crc32c == one.entry.crc32c
+                assert entry.crc32c == one.bundle_entry.crc32c
                 assert (entry.dtype, entry.shape) == (one.entry.dtype, one.entry.shape)
                 if one.slices:
                     theirs = written.index.slice_entries(one.key)

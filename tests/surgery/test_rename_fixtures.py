@@ -125,7 +125,7 @@ def test_bytes_stay(fixture: BundleFixture, tmp_path: Path) -> None:
             keys = {tensor.key for tensor in after.tensors}
             assert set(written.entries) - {GRAPH_KEY} == keys
             for tensor in after.tensors:
-                entry, old = written.entries[tensor.key], tensor.entry
+                entry, old = written.entries[tensor.key], tensor.bundle_entry
                 assert (entry.dtype, entry.shape, entry.size, entry.offset, entry.crc32c) == (
                     old.dtype,
                     old.shape,

@@ -210,17 +210,17 @@ def test_slices_follow_their_tensor(fixture: BundleFixture, tmp_path: Path) -> N
                 with open_checkpoint(target) as written:
                     slices = written.bundle.index.slice_entries("new/name")
                     used = {part.shard_id for _, part in slices} or {0}
-                    assert written.entries["new/name"].shard_id in used
+                    assert written.bundle.entries["new/name"].shard_id in used
                     assert written.bundle.header.num_shards == len(used)
 
 
 def test_compacted_shards_have_tensors_in_the_order_of_the_source(tmp_path: Path) -> None:
     prefix = copy_of(OBJECTS, tmp_path / "src")
     with open_checkpoint(prefix) as ckpt:
-        before = sorted(ckpt.entries, key=lambda key: ckpt.entries[key].offset)
+        before = sorted(ckpt.bundle.entries, key=lambda key: ckpt.bundle.entries[key].offset)
     write(prefix, str(tmp_path / "q"), WriteOptions(compact=True))
     with open_checkpoint(str(tmp_path / "q")) as ckpt:
-        assert sorted(ckpt.entries, key=lambda key: ckpt.entries[key].offset) == before
+        assert sorted(ckpt.bundle.entries, key=lambda key: ckpt.bundle.entries[key].offset) == before
     assert (
         Path(find_shards(str(tmp_path / "q"))[0]).read_bytes()
         == Path(find_shards(prefix)[0]).read_bytes()
@@ -232,7 +232,7 @@ def test_a_compacted_checkpoint_has_its_new_graph_at_the_end(tmp_path: Path) -> 
     receipt = write(prefix, str(tmp_path / "q"), WriteOptions(compact=True), "cube=box")
     assert {shard.how for shard in receipt.shards} == {"rewritten"}
     with open_checkpoint(str(tmp_path / "q")) as ckpt:
-        entry = ckpt.entries[GRAPH_KEY]
+        entry = ckpt.bundle.entries[GRAPH_KEY]
         assert entry.offset + entry.size == receipt.shards[entry.shard_id].bytes
         assert ckpt.object_graph is not None
         assert ckpt.object_graph.node_at("box") is not None

@@ -22,7 +22,7 @@ ONE_TENSOR = bytes.fromhex(
 
 
 def build(records: Records, options: TableOptions | None = None) -> bytes:
-    pieces: list[bytes] = []
+    pieces: list[bytes | memoryview] = []
     builder = TableBuilder(pieces.append, options)
     for key, value in records:
         builder.add(key, value)
@@ -128,7 +128,7 @@ def test_values_in_pieces(first: bytes, size: int) -> None:
     """A table is the same whether values come whole or in pieces, large ones too."""
     options = TableOptions(block_size=512)
     records = [(b"a", first), (b"b", bytes(size)), (b"c", b"small"), (b"d", b"y" * size)]
-    whole: list[bytes] = []
+    whole: list[bytes | memoryview] = []
     builder = TableBuilder(whole.append, options)
     for key, value in records:
         builder.add(key, value)

@@ -1,0 +1,302 @@
+"""Bringing checkpoints of old forms up to date: what is planned, and what is kept of a folder."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ckpttool.checkpoint.open import open_checkpoint
+from ckpttool.errors import (
+    CkptError,
+    CorruptError,
+    DestinationError,
+    MissingFileError,
+    SelectionError,
+    SurgeryError,
+)
+from ckpttool.meta.state import CheckpointState, format_state, read_state
+from ckpttool.surgery.apply import WriteOptions, write_plan
+from ckpttool.surgery.convert import (
+    CarriedState,
+    Form,
+    carried_state,
+    changes_nothing,
+    conversion_options,
+    find_conversions,
+    is_current,
+    plan_conversion,
+)
+from ckpttool.surgery.plan import Plan
+from ckpttool.surgery.rules import Rule, parse_move, parse_substitution
+from ckpttool.surgery.spread import Recoding
+from tests.legacy.handmade import legacy_fixture
+from tests.support import conversions
+from tests.support.conversions import SHARDED, SINGLE, copy_v1, everything, old_strings, write_v1
+from tests.support.exports import export_path
+from tests.support.fixtures import FIXTURES, BundleFixture, bundle, bundles
+from tests.support.handmade import Bundle
+from tests.support.refusals import refused
+from tests.support.surgery import spoil
+
+OBJECTS = "v2/tf2.21/guide_legacy_adam/tf_ckpts/ckpt-5"
+MODULE = "v2/tf2.21/legacy_adam_module/model-1"
+NAMES = "v2/tf2.21/saver_v2/model.ckpt-3"
+
+
+@pytest.fixture(autouse=True)
+def _do_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "fsync", lambda fd: None)
+
+
+def found(path: str | Path, destination: str) -> list[tuple[str, str]]:
+    """Return name and destination of each conversion."""
+    conversions = find_conversions(str(path), destination)
+    return [(os.path.basename(each.location.prefix), each.prefix) for each in conversions]
+
+
+@pytest.mark.parametrize("fixture", bundles(), ids=lambda fixture: fixture.name)
+def test_what_tensorflow_wrote_is_current(fixture: BundleFixture) -> None:
+    with open_checkpoint(fixture.prefix) as ckpt:
+        assert is_current(ckpt)
+        plan = plan_conversion(ckpt, "v2")
+        how = conversion_options(plan, "v2", Recoding(), WriteOptions())
+        assert how == WriteOptions()
+        assert changes_nothing(plan, how)
+
+
+def test_what_is_not_current(tmp_path: Path) -> None:
+    conversions.big_endian(tmp_path / "big", [(2,)])
+    old_strings(tmp_path / "old")
+    source = write_v1(tmp_path / "v1", {"w": np.zeros(2)})
+    for path in (tmp_path / "big", tmp_path / "old", source):
+        with open_checkpoint(path) as ckpt:
+            assert not is_current(ckpt)
+            plan = plan_conversion(ckpt, "v2")
+            how = conversion_options(plan, "v2", Recoding(), WriteOptions(force=True))
+            assert how == WriteOptions(force=True, generation="V2", recoding=Recoding())
+            assert not changes_nothing(plan, how)
+
+
+def test_strings_that_cannot_be_told(tmp_path: Path) -> None:
+    Bundle().add_strings(b"s", [2], [b"one", b"two"]).write(tmp_path / "m")
+    spoil(tmp_path / "m.data-00000-of-00001", 8)
+    with open_checkpoint(tmp_path / "m") as ckpt, refused(CorruptError, "") as caught:
+        is_current(ckpt)
+    assert caught.value.key == "s"
+
+
+@pytest.mark.parametrize(
+    ("source", "to", "recoding", "nothing"),
+    [
+        (NAMES, "v2", Recoding(), True),
+        (NAMES, "v2", Recoding(shards=1), False),
+        (NAMES, "v2", Recoding(join_slices=True), False),
+        (NAMES, "v1", Recoding(), False),
+        (SINGLE, "v2", Recoding(), False),
+        (SINGLE, "v1", Recoding(), True),
+        (SINGLE, "v1", Recoding(shards=2), False),
+    ],
+)
+def test_what_changes_nothing(source: str, to: Form, recoding: Recoding, nothing: bool) -> None:
+    address = legacy_fixture(source).address if source == SINGLE else bundle(source).prefix
+    with open_checkpoint(address) as ckpt:
+        plan = plan_conversion(ckpt, to)
+        how = conversion_options(plan, to, recoding, WriteOptions())
+        assert changes_nothing(plan, how) is nothing
+        assert how.generation in (None, to.upper())
+
+
+@pytest.mark.parametrize("to", ["v1", "name-based"])
+def test_objects_become_names(to: Form, tmp_path: Path) -> None:
+    with open_checkpoint(bundle(MODULE).prefix) as ckpt:
+        plan = plan_conversion(ckpt, to)
+        assert plan.graph is None
+        write_plan(
+            plan, str(tmp_path / "q"), conversion_options(plan, to, Recoding(), WriteOptions())
+        )
+        bias = ckpt["bias"]
+    with open_checkpoint(tmp_path / "q") as ckpt:
+        assert (ckpt.style, ckpt.generation) == ("name", "V1" if to == "v1" else "V2")
+        assert sum(np.array_equal(ckpt[key], bias) for key in ckpt) == 1
+
+
+def test_names_are_no_objects() -> None:
+    with open_checkpoint(bundle(NAMES).prefix) as ckpt, refused(SurgeryError, "name-based already"):
+        plan_conversion(ckpt, "name-based")
+
+
+@pytest.mark.parametrize(
+    ("to", "rules", "expected"),
+    [
+        ("v2", [parse_move("a=x"), parse_substitution("^b", "y")], {"x", "y/c"}),
+        ("v1", [parse_move("a=x"), parse_substitution("^b", "y")], {"x", "y/c"}),
+        ("v1", [], {"a", "b/c"}),
+    ],
+)
+def test_other_names(to: Form, rules: list[Rule], expected: set[str], tmp_path: Path) -> None:
+    source = write_v1(tmp_path / "v1", {"a": np.zeros(2), "b/c": np.ones(2)})
+    with open_checkpoint(source) as ckpt:
+        plan = plan_conversion(ckpt, to, rules=rules)
+        assert {tensor.key for tensor in plan.tensors} == expected
+        with refused(SelectionError, "'no=x' matches nothing"):
+            plan_conversion(ckpt, to, rules=[parse_move("no=x")])
+
+
+def test_a_reference_is_followed(tmp_path: Path) -> None:
+    with open_checkpoint(bundle(MODULE).prefix) as ckpt:
+        names = plan_conversion(ckpt, "v1")
+        how = conversion_options(names, "v1", Recoding(), WriteOptions())
+        write_plan(names, str(tmp_path / "v1"), how)
+        with open_checkpoint(tmp_path / "v1") as source:
+            plan = plan_conversion(source, "v2", like=ckpt)
+            how = conversion_options(plan, "v2", Recoding(), WriteOptions())
+            write_plan(plan, str(tmp_path / "v2"), how)
+        with open_checkpoint(tmp_path / "v2") as made:
+            assert made.style == "object"
+            for key in ("bias", "same", "blocks/0/frozen", "opt/iter"):
+                assert np.array_equal(made[key], ckpt[key])
+
+
+def test_one_checkpoint(tmp_path: Path) -> None:
+    single = copy_v1(SINGLE, tmp_path / "single")
+    sharded = copy_v1(SHARDED, tmp_path / "sharded")
+    for typed in (single, f"{single}.meta", str(tmp_path / "single" / "checkpoint")):
+        assert found(typed, "q") == [("model.ckpt-3", "q")]
+    for typed in (
+        sharded,
+        f"{sharded}-?????-of-00002",
+        f"{sharded}-00001-of-00002",
+        f"{sharded}.meta",
+    ):
+        assert found(typed, "q.index") == [("model.ckpt-7", "q")]
+    model = os.path.join(FIXTURES, "saved_model/tf2.21/tf_keras/model")
+    assert found(model, "q") == [("variables", "q")]
+    assert found(export_path("session_bundle/tf1.4/assets/export"), "q") == [("export", "q")]
+
+
+def test_all_of_a_folder(tmp_path: Path) -> None:
+    copy_v1(SINGLE, tmp_path / "src")
+    write_v1(tmp_path / "src" / "model.ckpt-10", {"w": np.zeros(2)}, shards=2)
+    (tmp_path / "src" / "notes.txt").write_bytes(b"")
+    expected = [
+        (name, os.path.join("q.index", name))
+        for name in ("model.ckpt-10", "model.ckpt-2", "model.ckpt-3")
+    ]
+    assert sorted(found(tmp_path / "src", "q.index")) == expected
+    # The latest comes last, as it was written last.
+    assert found(tmp_path / "src", "q")[-1][0] == "model.ckpt-3"
+
+
+def test_folders_without(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    with refused(MissingFileError, "no 'checkpoint' file in the folder"):
+        find_conversions(str(tmp_path / "empty"), "q")
+    copy_v1(SINGLE, tmp_path / "src")
+    path = tmp_path / "empty" / "checkpoint"
+    path.write_text(format_state(CheckpointState("../src/model.ckpt-3")), encoding="utf-8")
+    with refused(MissingFileError, "names are elsewhere"):
+        find_conversions(str(tmp_path / "empty"), "q")
+
+
+def test_two_of_one_name(tmp_path: Path) -> None:
+    Bundle().add(b"w", 1, [1], b"0000").write(tmp_path / "m")
+    write_v1(tmp_path / "m", {"w": np.zeros(2)}, shards=2)
+    with refused(SurgeryError, "two checkpoints are called 'm'"):
+        find_conversions(str(tmp_path), "q")
+
+
+STATES = [
+    CheckpointState("m-2", ("m-1", "m-2"), (1.5, 2.5), 0.25),
+    CheckpointState("m-2", ("m-1", "m-2")),
+    CheckpointState("m-1", ("m-2", "m-1"), (2.5,)),
+    CheckpointState("m-1", ()),
+    CheckpointState("/gone/run/m-2", ("/gone/run/m-1", "/gone/run/m-2"), (1.5, 2.5), 0.25),
+    CheckpointState("m-2-?????-of-00002", ("m-1", "m-2-?????-of-00002")),
+    CheckpointState("m-2", ("m-0", "m-1", "m-2"), (0.5, 1.5, 2.5)),
+]
+
+
+@pytest.mark.parametrize("old", STATES, ids=str)
+def test_state_files(old: CheckpointState, tmp_path: Path) -> None:
+    (tmp_path / "src").mkdir()
+    (tmp_path / "out").mkdir()
+    (tmp_path / "src" / "checkpoint").write_text(format_state(old), encoding="utf-8")
+    os.chmod(tmp_path / "src" / "checkpoint", 0o640)
+    names = {"m-1": "m-1", "m-2": "m-2-?????-of-00003"}
+    state = carried_state(str(tmp_path / "src"), str(tmp_path / "out"), force=False)
+    assert state is not None
+    assert state.write(names) == str(tmp_path / "out" / "checkpoint")
+    new = read_state(str(tmp_path / "out"))
+
+    def now(path: str) -> str:
+        return names[os.path.basename(path).partition("-?")[0]]
+
+    kept = [path for path in old.all_model_checkpoint_paths if not path.endswith("m-0")]
+    assert new.model_checkpoint_path == now(old.model_checkpoint_path)
+    assert new.all_model_checkpoint_paths == tuple(map(now, kept))
+    times = dict(
+        zip(old.all_model_checkpoint_paths, old.all_model_checkpoint_timestamps, strict=False)
+    )
+    assert new.all_model_checkpoint_timestamps == tuple(
+        times[path] for path in kept if path in times
+    )
+    assert new.last_preserved_timestamp == old.last_preserved_timestamp
+    assert (tmp_path / "out" / "checkpoint").stat().st_mode & 0o777 == 0o640
+
+
+def test_state_files_that_are_of_no_use(tmp_path: Path) -> None:
+    source, out = tmp_path / "src", tmp_path / "out"
+    source.mkdir()
+    out.mkdir()
+    assert carried_state(str(source), str(out), force=False) is None
+    copy_v1(SINGLE, tmp_path / "other")
+    for named in ("gone-3", str(tmp_path / "other" / "model.ckpt-3")):
+        state = CheckpointState(named, (named,))
+        (source / "checkpoint").write_text(format_state(state), encoding="utf-8")
+        carried = carried_state(str(source), str(out), force=False)
+        assert isinstance(carried, CarriedState)
+        assert carried.write({"model.ckpt-3": "model.ckpt-3"}) is None
+    (source / "checkpoint").write_bytes(b"no state\xff")
+    with pytest.raises(CkptError):
+        carried_state(str(source), str(out), force=False)
+    assert list(out.iterdir()) == []
+
+
+def test_state_files_that_are_there(tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "checkpoint").write_bytes(b"mine")
+    source = copy_v1(SINGLE, tmp_path / "src")
+    with refused(DestinationError, "a state file exists already"):
+        carried_state(os.path.dirname(source), str(tmp_path / "out"), force=False)
+    state = carried_state(os.path.dirname(source), str(tmp_path / "out"), force=True)
+    assert state is not None
+    state.write({"model.ckpt-3": "model.ckpt-3"})
+    assert read_state(str(tmp_path / "out")).model_checkpoint_path == "model.ckpt-3"
+
+
+def test_a_bundle_that_is_current_keeps_its_shards(tmp_path: Path) -> None:
+    prefix = bundle(OBJECTS).prefix
+    with open_checkpoint(prefix) as ckpt:
+        plan = plan_conversion(ckpt, "name-based")
+        how = conversion_options(plan, "name-based", Recoding(), WriteOptions())
+        assert how == WriteOptions()
+        receipt = write_plan(plan, str(tmp_path / "q"), WriteOptions("copy"))
+    assert {shard.how for shard in receipt.shards} == {"copy"}
+    assert set(everything(tmp_path / "q")) == {tensor.key for tensor in plan.tensors}
+
+
+def test_plans_of_v1(tmp_path: Path) -> None:
+    arrays = {"w": np.zeros((3, 4), np.float32), "s": np.array([b"text"], object)}
+    source = write_v1(tmp_path / "v1", arrays, slices={"w": conversions.ROWS})
+    with open_checkpoint(source) as ckpt:
+        plan = Plan.of(ckpt)
+        assert [(each.key, each.bytes, each.parts) for each in plan.tensors] == [
+            ("s", None, ()),
+            ("w", 48, ()),
+        ]
+        assert plan.graph is None and not plan.changes and not plan.keys_changed
+        with pytest.raises(TypeError, match="'s' is not in a bundle"):
+            _ = plan.tensors[0].bundle_entry

@@ -294,6 +294,24 @@ def test_a_missing_file(here: Path) -> None:
         )
 
 
+@pytest.mark.parametrize(("target", "count"), [("q-12", 12), ("q", 1)])
+def test_the_save_counter_goes_by_the_name(tmp_path: Path, target: str, count: int) -> None:
+    reference = {"net": {"w": VARIABLE}, "save_counter": VARIABLE}
+    object_based(
+        tmp_path / "ref",
+        reference,
+        names={"net/w": "dense/w"},
+        values={"save_counter": np.int64(40)},
+    )
+    ckpttool.save_checkpoint(str(tmp_path / "old"), {"dense/w": np.ones(2, np.float32)})
+    run(tmp_path, NAME, "old", "--like", "ref", "-o", target)
+    with ckpttool.open_checkpoint(tmp_path / target) as read:
+        assert read["save_counter"] == count
+        assert read["save_counter"].dtype == np.int64
+        assert read["net/w"].tolist() == [1, 1]
+    run(tmp_path, "verify", target)
+
+
 def test_v1_is_renamed_and_pruned(here: Path) -> None:
     before = everything(here / "single/model.ckpt-3")
     done = run(here, "rename", "single/model.ckpt-3", "--prefix", "t/", "--in-place")

@@ -112,7 +112,8 @@ def main() -> None:
                 changed(chosen, f"the same with one thread, {size}", large, "--jobs", "1"),
                 changed(chosen, f"the same with --rtol 1e-6, {size}", large, "--rtol", "1e-6"),
                 memory(chosen),
-            ]
+            ],
+            theirs="the other",
         )
 
 

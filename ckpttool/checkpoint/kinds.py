@@ -61,7 +61,9 @@ NAME-BASED CHECKPOINTS
 A number behind a leaf, as in beta1_power_1, is not looked at. A layer called "Adam" stays a layer:
 no variable has the name that stands before its leaves. With a MetaGraph only the variables of
 `trainable_variables` can have slots, and what is in that collection or in `model_variables` is
-neither a slot nor an average; `global_step` and `metric_variables` settle step and other.
+neither a slot nor an average; `global_step` and `metric_variables` settle step and other. What an
+operation of an optimizer in the graph, such as ApplyAdam, takes beside the variable that it updates
+is a slot or a hyper-parameter whatever it is called, and the variable a weight.
 """
 
 from __future__ import annotations

@@ -80,7 +80,9 @@ def kinds_from_names(entries: Mapping[str, Described]) -> dict[str, Kind]:
 def kinds_from_metagraph(entries: Mapping[str, Described], metagraph: MetaGraph) -> dict[str, Kind]:
     """Return the kind of each tensor of a name-based checkpoint that has a MetaGraph.
 
-    A variable that is trained is no slot, whatever it is called, and nothing else has slots.
+    A variable that is trained is no slot, whatever it is called, and nothing else has slots. What
+    an operation of an optimizer takes beside the variable that it updates is a slot or, if it is a
+    scalar where a hyper-parameter stands, the optimizer's own.
 
     Args:
         entries: name, dtype and shape of all tensors.
@@ -91,6 +93,7 @@ def kinds_from_metagraph(entries: Mapping[str, Described], metagraph: MetaGraph)
         for collection, variables in metagraph.variables.items()
     }
     kinds = _NamedKinds(entries, names.get(_MODEL_COLLECTIONS[0])).kinds
+    kinds.update(_updated_kinds(entries, metagraph))
     none: frozenset[str] = frozenset()
     for collection in _MODEL_COLLECTIONS:
         for name in names.get(collection, none):
@@ -99,6 +102,26 @@ def kinds_from_metagraph(entries: Mapping[str, Described], metagraph: MetaGraph)
     kinds.update(dict.fromkeys(names.get("metric_variables", none) & kinds.keys(), "other"))
     kinds.update(dict.fromkeys(names.get("global_step", none) & kinds.keys(), "step"))
     return kinds
+
+
+def _updated_kinds(entries: Mapping[str, Described], metagraph: MetaGraph) -> dict[str, Kind]:
+    """Return the kinds of the tensors that operations of optimizers take."""
+    # Parts of a partitioned variable have names of their own, but one tensor in the checkpoint.
+    keys = {
+        variable.name.rpartition(":")[0]: variable.full_name
+        for variables in metagraph.variables.values()
+        for variable in variables
+    }
+    kinds: dict[str, Kind] = {}
+    for update in metagraph.updates:
+        for name in update.parameters:
+            key = keys.get(name, name)
+            if is_scalar(entries.get(key), FLOATS):
+                kinds[key] = "optimizer"
+        kinds.update((keys.get(name, name), "slot") for name in update.slots)
+    # One that is updated itself was taken for a parameter of another, or shared with it.
+    kinds.update((keys.get(each.variable, each.variable), "weight") for each in metagraph.updates)
+    return {key: kind for key, kind in kinds.items() if key in entries}
 
 
 class _NamedKinds:
@@ -114,7 +137,7 @@ class _NamedKinds:
 
     def __init__(self, entries: Mapping[str, Described], trained: Set[str] | None) -> None:
         self.kinds: dict[str, Kind] = dict.fromkeys(entries, "weight")
-        self._entries = dict(entries)
+        self._entries = dict(entries.items())
         self._bases: Set[str] = self._entries.keys() if trained is None else trained
         self._optimizers: dict[str, bool] = {}
         # By scope, the tensors in it whose names tell what the scope is.

@@ -38,6 +38,7 @@ from ckpttool.storage.source import RandomAccessFile
 AddressKind = Literal["prefix", "member", "state", "saved_model", "session_bundle"]
 SAVED_MODEL_NAMES = ("saved_model.pb", "saved_model.pbtxt")
 EXPORT_META = "export.meta"
+_GRAPH_SUFFIXES = (META_SUFFIX, ".pb", ".pbtxt")
 _VERSION = re.compile(r"[0-9]{8}\Z")
 _STATE_LINE = re.compile(
     rb"\A(?:\xef\xbb\xbf)?(?:\s|#[^\n]*\n)*(?:all_)?model_checkpoint_(?:path|timestamp)s?\s*:"
@@ -114,6 +115,21 @@ def saved_model_of(prefix: str) -> str | None:
         return None
     given = os.path.dirname(os.path.dirname(prefix))  # the caller's spelling, if it has these parts
     return given if os.path.join(given, "variables", "variables") == prefix else folder
+
+
+def is_graph_file(path: str) -> bool:
+    """Tell whether a path is that of a file with a graph, by its name."""
+    return path.endswith(_GRAPH_SUFFIXES) and is_regular(path)
+
+
+def has_metagraph(prefix: str) -> bool:
+    """Tell whether a checkpoint has a `.meta` file or belongs to a SavedModel."""
+    return is_regular(prefix + META_SUFFIX) or saved_model_of(prefix) is not None
+
+
+def has_graph_file(folder: str) -> bool:
+    """Tell whether a path is that of a SavedModel's folder."""
+    return _saved_model_file(folder) is not None
 
 
 def _location(

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from ckpttool.tensor.values import Array
 
 
-_MAX_GRAPH_FOR_KINDS = 64 << 20
+# A larger graph is not read where nobody asked for it.
+MAX_GRAPH_FOR_KINDS = 64 << 20
 
 
 class Checkpoint(Mapping[str, "Array"]):
@@ -179,7 +180,7 @@ class Checkpoint(Mapping[str, "Array"]):
         path = self.location.meta_path
         try:
             # A graph that holds its weights as constants would take longer to read than it helps.
-            if path is not None and os.stat(path).st_size <= _MAX_GRAPH_FOR_KINDS:
+            if path is not None and os.stat(path).st_size <= MAX_GRAPH_FOR_KINDS:
                 return kinds_from_metagraph(self.entries, self.metagraphs[0])
         except (CkptError, OSError, IndexError):
             pass

@@ -27,6 +27,7 @@ EXAMPLES = (
         "ckpt check ckpts --against model.lock.json --finite --format github",
         "In a workflow of GitHub: also refuse NaN and Inf.",
     ),
+    ("ckpt check model.ckpt-3 --graph", "Hold it against the variables of its MetaGraph."),
     ("ckpt check ckpts/ckpt-10 --finite", "Look for NaN and Inf without a lock."),
 )
 _CODES = {"ok": DONE, "failed": NEGATIVE, "unknown": FAILED}
@@ -44,6 +45,7 @@ _FOR_CHECKS = ("github", "junit")
 )
 @click.option("--update", is_flag=True, help="Write the lock instead of holding against it.")
 @click.option("--finite", is_flag=True, help="Read all numbers; refuse NaN and infinities.")
+@click.option("--graph", is_flag=True, help="Hold against the variables of its MetaGraph.")
 @click.option("--crc", is_flag=True, help="Compare each stored crc32c; put it into the lock.")
 @click.option(
     "--ignore",
@@ -62,6 +64,7 @@ def command(
     against: str | None,
     update: bool,
     finite: bool,
+    graph: bool,
     crc: bool,
     ignore: tuple[str, ...],
     allow_extra: bool,
@@ -73,13 +76,15 @@ def command(
     makes of it. Without --finite no data are read. Exits with 0 if the checkpoint is as it should
     be, 1 if it is not, 2 if that cannot be told.
     """
-    if against is None and not finite:
-        raise click.UsageError("there is nothing to check: give --against LOCK, or --finite")
-    if against is None and (update or crc or allow_extra):
-        raise click.UsageError("--update, --crc and --allow-extra go with --against LOCK")
-    if update and (finite or allow_extra or format in _FOR_CHECKS):
+    if against is None and not finite and not graph:
         raise click.UsageError(
-            "--update checks nothing: it takes no --finite and no --allow-extra, "
+            "there is nothing to check: give --against LOCK, --graph, or --finite"
+        )
+    if against is None and (update or crc or (allow_extra and not graph)):
+        raise click.UsageError("--update, --crc and --allow-extra go with --against LOCK")
+    if update and (finite or graph or allow_extra or format in _FOR_CHECKS):
+        raise click.UsageError(
+            "--update checks nothing: it takes no --finite, no --graph and no --allow-extra, "
             "and prints neither github nor junit"
         )
     if update and against == "-":
@@ -99,6 +104,7 @@ def command(
                     ignore=ignore,
                     crc=crc,
                     finite=finite,
+                    graph=graph,
                     allow_extra=allow_extra,
                     on_progress=bar,
                 )

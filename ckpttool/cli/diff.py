@@ -9,7 +9,7 @@ import sys
 import click
 
 from ckpttool.checkpoint.folder import list_checkpoints
-from ckpttool.checkpoint.locate import locate
+from ckpttool.checkpoint.locate import is_graph_file, locate
 from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.checkpoint.select import Rule, Selector
 from ckpttool.cli import options
@@ -27,6 +27,7 @@ EXAMPLES = (
     ("ckpt diff ckpts/ckpt-9 ckpts --name-status", "A letter and a name for each difference."),
     ("ckpt diff ckpts/ckpt-9 ckpts --quiet || echo changed", "Only the exit code."),
     ("ckpt diff ckpts model.ckpt-3 --json", "Everything that is known, for programs."),
+    ("ckpt diff model.ckpt-3 saved_model --graph", "The graphs in place of the tensors."),
     ("ckpt diff --series ckpts net/l1", "How tensors change from one checkpoint to the next."),
 )
 _VIEWS = ("stat", "name-only", "name-status")
@@ -63,6 +64,7 @@ _TOLERANCE = click.FloatRange(0)
     type=click.Path(),
     help="Write the renames as a map for `ckpt rename`; - is standard output.",
 )
+@click.option("--graph", is_flag=True, help="Compare the MetaGraphs in place of the tensors.")
 @click.option("--series", is_flag=True, help="Follow tensors through the folder A.")
 @click.option(
     "-j",
@@ -89,6 +91,7 @@ def command(
     name_status: bool,
     quiet: bool,
     rename_map: str | None,
+    graph: bool,
     series: bool,
     jobs: int | None,
     format: str,
@@ -108,6 +111,16 @@ def command(
             "--stat, --name-only and --name-status exclude each other, and print as table or plain"
         )
     view = views[0] if views else None
+    for_tensors = bool(ignore or exact or rename_map or equal_nan or not selector.selects_all) or (
+        rtol,
+        atol,
+    ) != (None, None)
+    if graph and (series or for_tensors):
+        raise click.UsageError("--graph takes --all, --quiet, --format and the views only")
+    if graph or (b is not None and not for_tensors and not series and _are_graph_files(a, b)):
+        if b is None:
+            raise click.UsageError("--graph compares two graphs; B is missing")
+        return _diff_graphs(settings, a, b, format, view=view, everything=all, quiet=quiet)
     if series:
         if all or exact or view or rename_map or rtol is not None or atol is not None or equal_nan:
             raise click.UsageError("--series takes patterns, --ignore, --quiet and --format only")
@@ -136,6 +149,34 @@ def command(
     for problem in diff.problems:
         complain(str(problem))
     return {"equal": DONE, "different": NEGATIVE}.get(diff.verdict, FAILED)
+
+
+def _are_graph_files(*paths: str) -> bool:
+    return all(map(is_graph_file, paths))
+
+
+def _diff_graphs(
+    settings: options.Settings,
+    a: str,
+    b: str,
+    format: str,
+    *,
+    view: str | None,
+    everything: bool,
+    quiet: bool,
+) -> int:
+    from ckpttool.query.diff_metagraph import diff_metagraphs
+    from ckpttool.render.diff_metagraph import write_graph_diff
+
+    found = diff_metagraphs(a, b)
+    for warning in found.warnings:
+        settings.warn(warning)
+    settings.note(f"{a} is the graph file {found.a}")
+    settings.note(f"{b} is the graph file {found.b}")
+    if not quiet:
+        terminal = settings.terminal()
+        write_graph_diff(found, format, sys.stdout, terminal, view=view, everything=everything)
+    return DONE if found.equal else NEGATIVE
 
 
 def _addresses(a: str, b: str | None) -> tuple[str, str]:

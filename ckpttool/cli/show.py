@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ckpttool.checkpoint.locate import locate
+from ckpttool.checkpoint.locate import has_graph_file, is_graph_file, locate
 from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.cli import options
+from ckpttool.errors import MissingFileError, NotFoundError
 
 if TYPE_CHECKING:
     from ckpttool.query.targets import Target
@@ -23,6 +24,7 @@ EXAMPLES = (
     ("ckpt show ckpts 'net/**/bias' --precision 3", "All tensors that a pattern selects."),
     ("ckpt show ckpts --stats --kind weight", "Statistics of all weights, in one table."),
     ("ckpt show ckpts net/l1/kernel --out kernel.npy", "The tensor as a NumPy file."),
+    ("ckpt show saved_model --graph", "All about the graph, and its variables."),
 )
 
 
@@ -52,6 +54,7 @@ EXAMPLES = (
     type=options.KindList(),
     help="Only tensors of this kind, as `ckpt ls` names them.",
 )
+@click.option("--graph", is_flag=True, help="All about the MetaGraph beside the tensors.")
 @click.option("--full", is_flag=True, help="Leave nothing out, however much it is.")
 @click.option(
     "--precision", metavar="N", type=click.IntRange(0, 99), help="In text, at most N decimals."
@@ -68,6 +71,7 @@ def command(
     include: tuple[str, ...],
     exclude: tuple[str, ...],
     kind: tuple[str, ...],
+    graph: bool,
     full: bool,
     precision: int | None,
     stats: bool,
@@ -88,7 +92,19 @@ def command(
     chosen = bool(keys or include or exclude or kind)
     if out is not None and (stats or not chosen):
         raise click.UsageError("--out writes the values of one KEY")
-    location = locate(path)
+    if graph and (chosen or stats or precision is not None):
+        raise click.UsageError("--graph tells about the graph, not about tensors")
+    if graph:
+        _show_graph(settings, path, full, format)
+        return
+    try:
+        location = locate(path)
+    except (MissingFileError, NotFoundError) as error:
+        if chosen or stats or not (is_graph_file(path) or has_graph_file(path)):
+            raise
+        settings.warn(str(error))
+        _show_graph(settings, path, full, format)
+        return
     settings.report(location)
     with Checkpoint(location) as ckpt:
         if not chosen and not stats:
@@ -113,6 +129,17 @@ def _show_summary(settings: options.Settings, ckpt: Checkpoint, full: bool, form
     from ckpttool.render import summary as render
 
     render.write_summary(summarize(ckpt), format, sys.stdout, settings.terminal(), full=full)
+
+
+def _show_graph(settings: options.Settings, path: str, full: bool, format: str) -> None:
+    from ckpttool.query.graph_summary import describe_graphs
+    from ckpttool.render.graph_summary import write_graphs
+
+    reports = describe_graphs(path)
+    for warning in reports.warnings:
+        settings.warn(warning)
+    settings.note(f"{path} is the graph file {reports.path}")
+    write_graphs(reports, format, sys.stdout, settings.terminal(), full=full)
 
 
 def _show_tensors(

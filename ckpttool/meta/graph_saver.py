@@ -12,7 +12,7 @@ All nodes keep their names, so the SaverDef stays true but for its version.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from ckpttool.errors import CorruptError
@@ -76,27 +76,12 @@ class _Graph:
         self._nodes = {node.name: node for node in graph.node}
 
     def needed_for(self, name: str) -> list[pb.NodeDef]:
-        """Return the nodes that one depends on, and itself, in the order of the graph.
-
-        Args:
-            name: of an operation or a tensor; if there is none, no node is needed.
-        """
-        found: set[str] = set()
-        stack = [name]
-        while stack:
-            node = self._nodes.get(_node_name(stack.pop()))
-            if node is not None and node.name not in found:
-                found.add(node.name)
-                stack += node.input
-        return [node for name, node in self._nodes.items() if name in found]
+        """Return the nodes that one depends on, and itself, in the order of the graph."""
+        return needed_nodes(self._nodes, name)
 
     def strings(self, name: str) -> list[str]:
         """Return the strings of a constant; none if it is none."""
-        node = self._nodes.get(_node_name(name))
-        if node is None or node.op != "Const" or "value" not in node.attr:
-            return []
-        values = node.attr["value"].tensor.string_val
-        return [value.decode("utf-8", "surrogateescape") for value in values]
+        return constant_strings(self._nodes, name)
 
     def update_restore(self, node: pb.NodeDef) -> None:
         inputs, controls = _split(node.input)
@@ -173,7 +158,33 @@ class _Graph:
         return node
 
 
-def _node_name(name: str) -> str:
+def needed_nodes(nodes: Mapping[str, pb.NodeDef], name: str) -> list[pb.NodeDef]:
+    """Return the nodes that one depends on, and itself, in the order of the graph.
+
+    Args:
+        nodes: of the graph, by name.
+        name: of an operation or a tensor; if there is none, no node is needed.
+    """
+    found: set[str] = set()
+    stack = [name]
+    while stack:
+        node = nodes.get(node_name(stack.pop()))
+        if node is not None and node.name not in found:
+            found.add(node.name)
+            stack += node.input
+    return [node for name, node in nodes.items() if name in found]
+
+
+def constant_strings(nodes: Mapping[str, pb.NodeDef], name: str) -> list[str]:
+    """Return the strings of a constant; none if it is none."""
+    node = nodes.get(node_name(name))
+    if node is None or node.op != "Const" or "value" not in node.attr:
+        return []
+    values = node.attr["value"].tensor.string_val
+    return [value.decode("utf-8", "surrogateescape") for value in values]
+
+
+def node_name(name: str) -> str:
     """Return the node of an input: the name of a tensor, or of a node that is waited for."""
     return name.removeprefix("^").partition(":")[0]
 

@@ -13,47 +13,38 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, cast
 
 from ckpttool.errors import CorruptError
+from ckpttool.meta.graph_signatures import (
+    OtherSignature,
+    Signature,
+    SignatureTensor,
+    read_signatures,
+)
+from ckpttool.meta.graph_updates import UPDATES, Update, optimizer_updates
 from ckpttool.meta.metagraph_collections import VARIABLES
 from ckpttool.meta.metagraph_file import read_graph_file
-from ckpttool.tensor.dtypes import dtype_of_number
 
 if TYPE_CHECKING:
     from ckpttool import pb
 
+__all__ = [
+    "Asset",
+    "Collection",
+    "MetaGraph",
+    "OtherSignature",
+    "Saver",
+    "Signature",
+    "SignatureTensor",
+    "Variable",
+    "VariableSlice",
+    "graph_of",
+    "metagraph_of",
+    "read_messages",
+    "read_metagraphs",
+]
+
 CollectionKind = Literal["node_list", "bytes_list", "int64_list", "float_list", "any_list", "empty"]
 
-# Dtypes of reference variables have the number of the dtype they refer to, and this.
-_REFERENCE = 100
 _SAVER_VERSIONS = ("LEGACY", "V1", "V2")
-
-
-@dataclass(frozen=True, slots=True)
-class SignatureTensor:
-    """An input or output of a signature.
-
-    Attributes:
-        key: what the signature calls it.
-        tensors: names in the graph: one, or those a sparse or composite tensor is made of.
-        dtype: TensorFlow's name; "invalid" where the file does not say.
-        shape: -1 for a dimension that may vary; None if even the rank may.
-        has_default: whether the caller may leave it out.
-    """
-
-    key: str
-    tensors: tuple[str, ...]
-    dtype: str
-    shape: tuple[int, ...] | None
-    has_default: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Signature:
-    """A way to call the graph."""
-
-    key: str
-    method: str
-    inputs: tuple[SignatureTensor, ...]
-    outputs: tuple[SignatureTensor, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +127,10 @@ class MetaGraph:
         objects: number of objects in the object graph of a SavedModel.
         collections: by key.
         variables: by collection, the variables in it, in its order.
+        signatures: of a SessionBundle export those of the SavedModel that it would become.
         saver: None if the graph cannot save.
+        other_signatures: those of an export that a SavedModel has no form for.
+        updates: what optimizers do to its variables.
     """
 
     path: str
@@ -154,6 +148,8 @@ class MetaGraph:
     signatures: tuple[Signature, ...]
     saver: Saver | None
     assets: tuple[Asset, ...]
+    other_signatures: tuple[OtherSignature, ...] = ()
+    updates: tuple[Update, ...] = ()
 
 
 def read_metagraphs(path: str) -> tuple[MetaGraph, ...]:
@@ -167,24 +163,39 @@ def read_metagraphs(path: str) -> tuple[MetaGraph, ...]:
         CorruptError: it holds no MetaGraph.
         UnsupportedError: it is 2 GiB or more.
     """
+    return tuple(metagraph_of(message, path) for message in read_messages(path))
+
+
+def read_messages(path: str) -> tuple[pb.MetaGraphDef, ...]:
+    """Read the MetaGraphs of a file as messages; as `read_metagraphs` otherwise."""
     file = read_graph_file(path)
     if file.kind == "FingerprintDef":
         raise CorruptError("the fingerprint of a SavedModel, not a MetaGraph", path=path)
     if file.kind == "MetaGraphDef":
-        return (_facts(cast("pb.MetaGraphDef", file.message), path),)
-    found = cast("pb.SavedModel", file.message).meta_graphs
+        return (cast("pb.MetaGraphDef", file.message),)
+    found = tuple(cast("pb.SavedModel", file.message).meta_graphs)
     if not found:
         raise CorruptError("a SavedModel without MetaGraphs", path=path)
-    return tuple(_facts(message, path) for message in found)
+    return found
 
 
-def _facts(message: pb.MetaGraphDef, path: str) -> MetaGraph:
+def metagraph_of(message: pb.MetaGraphDef, path: str) -> MetaGraph:
+    """Return the facts of a MetaGraph.
+
+    Args:
+        message: the MetaGraph.
+        path: the file that it is from.
+
+    Raises:
+        CorruptError: a message inside of it is malformed.
+    """
     info = message.meta_info_def
-    graph = _graph(message, path)
+    graph = graph_of(message, path)
     collections = sorted(message.collection_def.items())
     ops = Counter(node.op for node in graph.node)
     for function in graph.library.function:
         ops.update(node.op for node in function.node_def)
+    signatures, others = read_signatures(message, path)
     return MetaGraph(
         path=path,
         tensorflow_version=info.tensorflow_version,
@@ -202,15 +213,21 @@ def _facts(message: pb.MetaGraphDef, path: str) -> MetaGraph:
             for key, collection in collections
             if key in VARIABLES and collection.WhichOneof("kind") == "bytes_list"
         },
-        signatures=tuple(
-            _signature(key, signature) for key, signature in sorted(message.signature_def.items())
-        ),
+        signatures=signatures,
         saver=_saver(message.saver_def) if message.HasField("saver_def") else None,
         assets=tuple(_assets(message, path)),
+        other_signatures=others,
+        updates=_updates(graph, ops),
     )
 
 
-def _graph(message: pb.MetaGraphDef, path: str) -> pb.GraphDef:
+def _updates(graph: pb.GraphDef, ops: Counter[str]) -> tuple[Update, ...]:
+    if not UPDATES.keys() & ops.keys():
+        return ()
+    return tuple(optimizer_updates({node.name: node for node in graph.node}))
+
+
+def graph_of(message: pb.MetaGraphDef, path: str) -> pb.GraphDef:
     """Return the graph: a SessionBundle export may keep the one that counts in a collection."""
     from ckpttool import pb
     from ckpttool.pb.convert import parse
@@ -252,48 +269,6 @@ def _variable(data: bytes, path: str) -> Variable:
         found.trainable,
         part,
     )
-
-
-def _signature(key: str, signature: pb.SignatureDef) -> Signature:
-    return Signature(
-        key,
-        signature.method_name,
-        tuple(_signature_tensors(signature.inputs, signature.defaults)),
-        tuple(_signature_tensors(signature.outputs, {})),
-    )
-
-
-def _signature_tensors(
-    tensors: Mapping[str, pb.TensorInfo], defaults: Mapping[str, object]
-) -> Iterable[SignatureTensor]:
-    for key, info in sorted(tensors.items()):
-        shape = None
-        if info.HasField("tensor_shape") and not info.tensor_shape.unknown_rank:
-            shape = tuple(dim.size for dim in info.tensor_shape.dim)
-        names = tuple(filter(None, _tensor_names(info)))
-        yield SignatureTensor(key, names, _dtype_name(info.dtype), shape, key in defaults)
-
-
-def _tensor_names(info: pb.TensorInfo) -> list[str]:
-    if info.HasField("coo_sparse"):
-        sparse = info.coo_sparse
-        return [
-            sparse.values_tensor_name,
-            sparse.indices_tensor_name,
-            sparse.dense_shape_tensor_name,
-        ]
-    if info.HasField("composite_tensor"):
-        # Components of a component are beyond what TensorFlow makes.
-        return [component.name for component in info.composite_tensor.components]
-    return [info.name]
-
-
-def _dtype_name(number: int) -> str:
-    if number == 0:
-        return "invalid"
-    if number > _REFERENCE:
-        return dtype_of_number(number - _REFERENCE).name + "_ref"
-    return dtype_of_number(number).name
 
 
 def _saver(saver: pb.SaverDef) -> Saver:

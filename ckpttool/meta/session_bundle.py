@@ -85,12 +85,24 @@ def read_session_bundle(path: str) -> SessionBundle:
         CorruptError: it is no MetaGraph, or one of the collections is not as it should be.
         UnsupportedError: it is 2 GiB or more.
     """
-    from ckpttool import pb
-
     file = read_graph_file(path)
     if file.kind != "MetaGraphDef":
         raise CorruptError(f"a {file.kind}, not the MetaGraph of an export", path=path)
-    message = cast("pb.MetaGraphDef", file.message)
+    return session_bundle_of(cast("pb.MetaGraphDef", file.message), path)
+
+
+def session_bundle_of(message: pb.MetaGraphDef, path: str) -> SessionBundle:
+    """Decode what makes a MetaGraph that of an export.
+
+    Args:
+        message: the MetaGraph.
+        path: the file that it is from.
+
+    Raises:
+        CorruptError: one of the collections is not as it should be.
+    """
+    from ckpttool import pb
+
     graphs = _unpacked(message, GRAPH, pb.GraphDef, path)
     manifests = _unpacked(message, SIGNATURES, pb.Signatures, path)
     for key, found in ((GRAPH, graphs), (SIGNATURES, manifests)):

@@ -14,6 +14,8 @@ graph        the object graph, node by node
 statistics   numbers that sum a tensor up, in bounded memory
 npy          a tensor as a NumPy file
 summary      what a checkpoint is, in short
+graph_summary     a graph in full
+graph_variables   its variables against the tensors of a checkpoint
 metajson     a graph file on its way to JSON, text or bytes, and back
 
 diff            what changed between two checkpoints
@@ -24,6 +26,7 @@ diff_scopes     renames by scope, and as a map
 diff_values     values block by block, on several processors
 diff_elements   two arrays, element by element
 diff_graph      two object graphs, object by object
+diff_metagraph  two MetaGraphs, by what they mean
 diff_series     tensors through the checkpoints of a folder
 
 integrity               whether checkpoints are sound: all those that an address means
@@ -38,6 +41,7 @@ integrity_data          reading the data shards in parallel
 integrity_files         open data shards
 integrity_checksums     what follows from the checksums
 integrity_graph         the object graph against the index
+integrity_metagraph     variables of the MetaGraph against the tensors
 integrity_folder        leftovers, orphans and the state file
 
 lock            a checkpoint held against a lock
@@ -45,6 +49,7 @@ lock_file       reading a lock
 lock_lines      in which line of it a tensor is
 lock_findings   what such a check can find
 lock_data       whether the data shards are all there
+lock_graph      the variables of the MetaGraph
 lock_finite     numbers that are not finite
 lock_update     a lock written anew
 """

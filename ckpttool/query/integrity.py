@@ -15,7 +15,7 @@ from ckpttool.checkpoint.folder import (
     is_regular,
     list_checkpoints,
 )
-from ckpttool.checkpoint.locate import EXPORT_META, Location, locate
+from ckpttool.checkpoint.locate import EXPORT_META, Location, has_metagraph, locate
 from ckpttool.errors import CkptError, MissingFileError
 from ckpttool.query.integrity_bundle import CheckpointResult, verify_bundle
 from ckpttool.query.integrity_data import Progress
@@ -176,6 +176,12 @@ def _verify_checkpoint(
         failed = (finding_of(error, code, prefix),)
         return Report(subject.path, prefix, "checkpoint", None, 0, 0, fast, failed)
     findings = result.findings
+    sound = all(each.severity == "warning" for each in findings)
+    if sound and not fast and has_metagraph(prefix):
+        # Few checkpoints have a graph beside them; only those need what reads one.
+        from ckpttool.query.integrity_metagraph import check_metagraph
+
+        findings += tuple(check_metagraph(prefix))
     if subject.location is not None:
         num_shards = None
         if result.source and subject.generation == "V2":

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.checkpoint.select import Rule, Selector
@@ -14,6 +15,9 @@ from ckpttool.query.lock_file import Lock
 from ckpttool.query.lock_findings import PROBLEMS, Finding, Report
 from ckpttool.query.lock_lines import find_lines
 from ckpttool.query.source import Source
+
+if TYPE_CHECKING:
+    from ckpttool.query.lock_graph import GraphVariables
 
 Progress = Callable[[int, int], None]
 
@@ -26,16 +30,19 @@ class Scope:
         found: those of the checkpoint, by key in the order of key bytes.
         locked: those of the lock, by key.
         ignored: how many were left out by `--ignore`.
+        variables: those that only the MetaGraph has.
     """
 
     found: Mapping[str, TensorRow]
     locked: Mapping[str, TensorRow]
     ignored: int
+    variables: tuple[TensorRow, ...] = ()
 
     @property
     def tensors(self) -> list[TensorRow]:
-        """All of them, by key bytes, as the checkpoint or else the lock has them."""
-        return sorted({**self.locked, **self.found}.values(), key=key_bytes)
+        """All of them, by key bytes, as the checkpoint or else the lock or the graph has them."""
+        graph = {row.key: row for row in self.variables}
+        return sorted({**graph, **self.locked, **self.found}.values(), key=key_bytes)
 
 
 def check(
@@ -46,10 +53,11 @@ def check(
     ignore: Iterable[str] = (),
     crc: bool = False,
     finite: bool = False,
+    graph: bool = False,
     allow_extra: bool = False,
     on_progress: Progress | None = None,
 ) -> Report:
-    """Hold a checkpoint against a lock, or look for numbers in it that are not finite, or both.
+    """Hold a checkpoint against a lock or its MetaGraph, look for numbers that are not finite.
 
     Args:
         ckpt: the checkpoint.
@@ -58,20 +66,28 @@ def check(
         ignore: patterns of tensors that are left out on both sides.
         crc: whether to compare what is stored as crc32c.
         finite: whether to read all numbers and to refuse those that are not finite.
-        allow_extra: whether tensors are welcome that the lock does not have.
+        graph: whether the variables of the MetaGraph have to be the tensors.
+        allow_extra: whether tensors are welcome that the lock, or the MetaGraph, does not have.
         on_progress: called with the bytes that were read, and how many it will be.
 
     Raises:
         SelectionError: a pattern selects nothing, or there is nothing left to look at.
-        NotFoundError: there is no crc32c to compare.
+        NotFoundError: there is no crc32c, or no MetaGraph, to compare.
         CkptError: the checkpoint is damaged or not all there.
     """
-    source, scope = survey(ckpt, lock, selector, ignore)
+    variables: GraphVariables | None = None
+    if graph:
+        from ckpttool.query.lock_graph import read_variables
+
+        variables = read_variables(ckpt)
+    source, scope = survey(ckpt, lock, selector, ignore, variables.absent if variables else ())
     findings: list[Finding] = []
     if lock is not None:
         if crc:
             _require_checksums(scope, source, lock)
         findings = compare(scope, lock, crc=crc, allow_extra=allow_extra)
+    if variables is not None:
+        findings += variables.findings(scope.found, scope.variables, allow_extra=allow_extra)
     read = bytes_read = 0
     if finite:
         read, bytes_read, bad = _look_for_nonfinite(ckpt, scope, lock, on_progress)
@@ -83,6 +99,7 @@ def check(
         compared=len(scope.found.keys() & scope.locked.keys()),
         ignored=scope.ignored,
         findings=findings,
+        variables=None if variables is None else variables.count,
         read=read,
         bytes_read=bytes_read,
         crc=crc,
@@ -92,12 +109,16 @@ def check(
 
 
 def survey(
-    ckpt: Checkpoint, lock: Lock | None, selector: Selector | None, ignore: Iterable[str]
+    ckpt: Checkpoint,
+    lock: Lock | None,
+    selector: Selector | None,
+    ignore: Iterable[str],
+    variables: Sequence[TensorRow] = (),
 ) -> tuple[Source, Scope]:
     """Return the checkpoint in short, and the tensors to look at.
 
     A tensor that is selected in the checkpoint or in the lock is looked at in both. A pattern has
-    to select something in either.
+    to select something in either, or among the variables that only the MetaGraph has.
 
     Raises:
         SelectionError: a pattern selects nothing, or there is nothing left to look at.
@@ -109,6 +130,7 @@ def survey(
     found = {row.key: row for row in rows}
     locked = {} if lock is None else lock.tensors
     both = [*rows, *(row for row in locked.values() if _is_news(row, found.get(row.key)))]
+    both += variables
     chosen = {row.key for row in (both if selector is None else selector.select(both))}
     rules = [Rule(text) for text in ignore]
     ignored = {row.key for row in Selector(rules).select(both)} & chosen if rules else set()
@@ -119,6 +141,7 @@ def survey(
         {key: row for key, row in found.items() if key in chosen},
         {key: row for key, row in locked.items() if key in chosen},
         len(ignored),
+        tuple(row for row in variables if row.key in chosen),
     )
 
 
@@ -133,7 +156,8 @@ def compare(scope: Scope, lock: Lock, *, crc: bool, allow_extra: bool) -> list[F
     for row in scope.tensors:
         found, locked = scope.found.get(row.key), scope.locked.get(row.key)
         if found is None:
-            findings.append(Finding("missing", locked, None))
+            if locked is not None:
+                findings.append(Finding("missing", locked, None))
         elif locked is None:
             if not allow_extra:
                 findings.append(Finding("extra", None, found))

@@ -10,9 +10,22 @@ from ckpttool.query.listing import TensorRow
 from ckpttool.query.source import Source
 
 if TYPE_CHECKING:
+    from ckpttool.query.graph_variables import VariableRow
     from ckpttool.query.lock_finite import NonFinite
 
-Problem = Literal["missing", "extra", "dtype", "shape", "crc32c", "not-finite", "unreadable"]
+Problem = Literal[
+    "missing",
+    "extra",
+    "dtype",
+    "shape",
+    "crc32c",
+    "graph-missing",
+    "graph-extra",
+    "graph-dtype",
+    "graph-shape",
+    "not-finite",
+    "unreadable",
+]
 # In the order in which they are told. Programs go by these names: none is ever renamed.
 PROBLEMS: tuple[Problem, ...] = (
     "missing",
@@ -20,6 +33,10 @@ PROBLEMS: tuple[Problem, ...] = (
     "dtype",
     "shape",
     "crc32c",
+    "graph-missing",
+    "graph-extra",
+    "graph-dtype",
+    "graph-shape",
     "not-finite",
     "unreadable",
 )
@@ -33,12 +50,15 @@ class Finding:
 
     Attributes:
         problem: what it is. `missing` from the checkpoint, `extra` in it, another `dtype`, `shape`
-            or `crc32c` than the lock has, `not-finite` numbers, or `unreadable` values.
+            or `crc32c` than the lock has, a variable of the MetaGraph that is `graph-missing` from
+            it or of another dtype or shape there, a tensor that is no variable of that
+            (`graph-extra`), `not-finite` numbers, or `unreadable` values.
         locked: the tensor in the lock; None where it is not there.
         found: the tensor in the checkpoint; None where it is not there.
         line: where the tensor stands in the lock; None where that cannot be told.
         nonfinite: the numbers that are not finite.
         error: why the values cannot be read.
+        graph: the variable of the MetaGraph, where the problem is about that.
     """
 
     problem: Problem
@@ -47,11 +67,14 @@ class Finding:
     line: int | None = None
     nonfinite: NonFinite | None = None
     error: CkptError | None = None
+    graph: VariableRow | None = None
 
     @property
     def tensor(self) -> TensorRow:
-        """The tensor, as the checkpoint or else the lock has it."""
+        """The tensor, as the checkpoint or else the lock or the MetaGraph has it."""
         tensor = self.found or self.locked
+        if tensor is None and self.graph is not None:
+            return variable_tensor(self.graph)
         if tensor is None:
             raise ValueError("a finding about nothing")
         return tensor
@@ -74,6 +97,7 @@ class Report:
         finite: whether it was looked for numbers that are not finite.
         allow_extra: whether tensors that the lock does not have are welcome.
         update: what became of the lock; None where it was not to be written.
+        variables: how many variables of the MetaGraph were compared; None if none were to be.
     """
 
     source: Source
@@ -88,6 +112,7 @@ class Report:
     finite: bool = False
     allow_extra: bool = False
     update: Update | None = None
+    variables: int | None = None
 
     @property
     def verdict(self) -> Verdict:
@@ -101,3 +126,9 @@ class Report:
     def count(self, problem: Problem) -> int:
         """Return how many findings there are of a problem."""
         return sum(each.problem == problem for each in self.findings)
+
+
+def variable_tensor(row: VariableRow) -> TensorRow:
+    """Return a variable of a MetaGraph that has no tensor like a tensor that there is."""
+    dtype = row.dtype or "unknown"
+    return TensorRow(row.key, None, dtype, (), "other", 0, None, None, None, None)

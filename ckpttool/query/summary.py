@@ -12,7 +12,10 @@ from typing import TypeVar
 from ckpttool.checkpoint.folder import checkpoint_name
 from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.errors import CkptError, UnsupportedError
+from ckpttool.meta.graph_facts import GraphFacts, read_graph_facts
 from ckpttool.meta.metagraph import MetaGraph as MetaGraph  # for those who render a summary
+from ckpttool.query.graph_summary import compare_with_checkpoint
+from ckpttool.query.graph_variables import VariableComparison
 from ckpttool.query.grouping import short_name
 from ckpttool.query.listing import TensorRow, tensor_rows
 from ckpttool.query.source import Source
@@ -117,6 +120,7 @@ class Summary:
         graph: None in a name-based checkpoint, or if it cannot be read.
         metagraphs: the graphs beside the tensors.
         problems: what could not be read, and why.
+        comparisons: for each of the graphs, what came of holding its variables against the tensors.
     """
 
     source: Source
@@ -130,6 +134,7 @@ class Summary:
     graph: GraphSummary | None
     metagraphs: tuple[MetaGraph, ...]
     problems: tuple[str, ...]
+    comparisons: tuple[VariableComparison, ...] = ()
 
 
 def summarize(ckpt: Checkpoint) -> Summary:
@@ -150,7 +155,8 @@ def summarize(ckpt: Checkpoint) -> Summary:
             return None
 
     rows = tensor_rows(ckpt)
-    metagraphs = attempt(lambda: ckpt.metagraphs) or ()
+    facts = attempt(lambda: _graph_facts(ckpt)) or ()
+    metagraphs = tuple(each.metagraph for each in facts)
     graph = attempt(lambda: _graph(ckpt))
     steps = tuple(
         StepValue(row.key, row.object_path, attempt(partial(_scalar, ckpt, row.key)))
@@ -172,8 +178,14 @@ def summarize(ckpt: Checkpoint) -> Summary:
         steps=steps,
         graph=graph,
         metagraphs=metagraphs,
+        comparisons=attempt(lambda: compare_with_checkpoint(ckpt, facts)) or (),
         problems=tuple(dict.fromkeys(problems)),
     )
+
+
+def _graph_facts(ckpt: Checkpoint) -> tuple[GraphFacts, ...]:
+    path = ckpt.location.meta_path
+    return () if path is None else read_graph_facts(path)
 
 
 def _writer(graph: GraphSummary | None, metagraphs: tuple[MetaGraph, ...]) -> Writer:

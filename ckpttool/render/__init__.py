@@ -13,8 +13,10 @@ layout      an array as NumPy would lay it out
 histogram   a histogram in a line of text
 statistics  statistics as rows
 summary     what a checkpoint is
+graph_summary   a graph in full
 metajson    what a form of a graph does not have
 diff, diff_rows, diff_json   what changed between two checkpoints
+diff_metagraph  what differs between two graphs
 surgery     what becomes of a checkpoint
 conversion  what became of checkpoints and exports of old forms
 progress    a bar on the terminal for what takes long

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TextIO, cast
 
 from ckpttool.printable import printable
@@ -65,7 +66,11 @@ def write_report(report: Report, format: str, stream: TextIO, terminal: Terminal
 
 def _human_columns(report: Report) -> tuple[Column, ...]:
     problem = Column("change" if report.update else "problem", style=_problem_style(report))
-    return (Column("tensor", fold=True), problem, *_COLUMNS[2:4])
+    expected = _COLUMNS[2]
+    if any(each.graph is not None for each in report.findings):
+        title = "graph" if report.lock is None else "lock or graph"
+        expected = replace(expected, title=title)
+    return (Column("tensor", fold=True), problem, expected, _COLUMNS[3])
 
 
 def _human_rows(report: Report) -> list[tuple[object, ...]]:
@@ -102,12 +107,14 @@ def _document(report: Report) -> dict[str, object]:
         "lock": report.lock,
         "crc": report.crc,
         "finite": report.finite,
+        "graph": report.variables is not None,
         "allow_extra": report.allow_extra,
         "findings": map(_finding_document, report.findings),
         "totals": {
             "tensors": len(report.tensors),
             "compared": report.compared,
             "ignored": report.ignored,
+            "variables": report.variables or 0,
             "read": report.read,
             "bytes_read": report.bytes_read,
             **{each.replace("-", "_"): report.count(each) for each in PROBLEMS},
@@ -116,7 +123,7 @@ def _document(report: Report) -> dict[str, object]:
 
 
 def _finding_document(finding: Finding) -> dict[str, object]:
-    numbers = finding.nonfinite
+    numbers, graph = finding.nonfinite, finding.graph
     return {
         "problem": finding.problem,
         "key": finding.tensor.key,
@@ -124,6 +131,9 @@ def _finding_document(finding: Finding) -> dict[str, object]:
         "message": printable(message(finding)),
         "locked": _tensor_document(finding.locked),
         "found": _tensor_document(finding.found),
+        "graph": None
+        if graph is None
+        else {"name": graph.name, "dtype": graph.dtype, "shape": graph.shape},
         "line": finding.line,
         "nan": None if numbers is None else numbers.nan,
         "inf": None if numbers is None else numbers.inf,

@@ -41,6 +41,12 @@ def sides(finding: Finding) -> tuple[str | None, str | None]:
         return None, _reason(finding.error)
     if finding.nonfinite is not None:
         return None, _counted(finding)
+    if finding.graph is not None:
+        graph = finding.graph
+        about = None
+        if graph.name is not None or graph.dtype is not None:
+            about = f"{graph.dtype or 'any dtype'} {humanize.partial_shape(graph.shape)}"
+        return about, described(found)
     if locked is None or found is None:
         return described(locked), described(found)
     if finding.problem == "dtype":
@@ -57,6 +63,12 @@ def message(finding: Finding) -> str:
         return f"missing from the checkpoint; the lock has {locked}"
     if finding.problem == "extra":
         return f"not in the lock; the checkpoint has {found}"
+    if finding.problem == "graph-missing":
+        return f"missing from the checkpoint; the MetaGraph has {locked}"
+    if finding.problem == "graph-extra":
+        return f"not in the MetaGraph; the checkpoint has {found}"
+    if finding.graph is not None:
+        return f"the checkpoint has {found}; the MetaGraph has {locked}"
     if finding.problem == "not-finite":
         return f"not finite: {found}"
     if finding.problem == "unreadable":
@@ -84,6 +96,8 @@ def summary(report: Report) -> str:
     else:
         parts += [counts(report)] if report.findings else []
         parts.append(_compared(report))
+        if report.variables is not None:
+            parts.append(f"{humanize.counted(report.variables, 'variable')} of the graph")
     if report.finite:
         read = humanize.counted(report.read, "floating-point tensor")
         parts.append(f"{read} read, {humanize.size(report.bytes_read)}")

@@ -41,6 +41,13 @@ def shape(dimensions: Sequence[int]) -> str:
     return f"[{', '.join(map(str, dimensions))}]"
 
 
+def partial_shape(dimensions: Sequence[int] | None) -> str:
+    """Return a shape in which some dimensions, or all, may not be known: `[?, 2]`, `any`."""
+    if dimensions is None:
+        return "any"
+    return f"[{', '.join('?' if dim < 0 else str(dim) for dim in dimensions)}]"
+
+
 def moment(seconds: float) -> str:
     """Return a time since 1970 as local date and time, to the second; empty if out of range."""
     try:

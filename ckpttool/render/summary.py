@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
+from itertools import zip_longest
 from typing import TextIO
 
 from ckpttool.printable import printable
@@ -12,6 +13,7 @@ from ckpttool.render import humanize
 from ckpttool.render.aligned import write_table
 from ckpttool.render.console import Terminal
 from ckpttool.render.detail_json import SCHEMA
+from ckpttool.render.graph_summary import comparison_document, comparison_text
 from ckpttool.render.jsonout import write_json, write_jsonl
 from ckpttool.render.source import source_document
 from ckpttool.render.tabular import Column
@@ -58,8 +60,11 @@ def _write_text(summary: Summary, stream: TextIO, terminal: Terminal, *, full: b
         stream.write(f"... {humanize.counted(len(summary.scopes) - most, 'more scope')}\n")
     if summary.graph is not None:
         _write_lines(_graph(summary.graph), stream, terminal)
-    for metagraph in summary.metagraphs:
-        _write_lines(_metagraph(metagraph, full=full), stream, terminal)
+    for number, metagraph in enumerate(summary.metagraphs):
+        lines = [*_metagraph(metagraph, full=full)]
+        if number < len(summary.comparisons):
+            lines.append(f"  variables {comparison_text(summary.comparisons[number])}")
+        _write_lines(lines, stream, terminal)
     if summary.problems:
         stream.write("\n")
     for problem in summary.problems:
@@ -145,6 +150,8 @@ def _metagraph(metagraph: MetaGraph, *, full: bool) -> Iterator[str]:
         for word, tensors in (("in ", signature.inputs), ("out", signature.outputs)):
             for one in tensors:
                 yield f"    {word} {printable(one.key)}  {_dtype_and_shape(one.dtype, one.shape)}"
+    for other in metagraph.other_signatures:
+        yield f"  {printable(other.name)} ({other.kind}): {printable(other.reason)}"
     if metagraph.collections:
         listed = [f"{printable(one.key)} {one.size}" for one in metagraph.collections]
         yield f"  collections {_some(listed, full=full)}"
@@ -167,11 +174,7 @@ def _dtype_and_shape(dtype: str, shape: Sequence[int] | None) -> str:
     if shape is None:
         # What a signature calls an output may be an operation, which has neither.
         return "no dtype" if dtype == "invalid" else f"{dtype} of any shape"
-    return f"{dtype} {_shape(shape)}"
-
-
-def _shape(shape: Sequence[int]) -> str:
-    return f"[{', '.join('?' if dim < 0 else str(dim) for dim in shape)}]"
+    return f"{dtype} {humanize.partial_shape(shape)}"
 
 
 def _document(summary: Summary) -> dict[str, object]:
@@ -184,7 +187,13 @@ def _document(summary: Summary) -> dict[str, object]:
         "scopes": [asdict(group) for group in summary.scopes],
         "steps": [asdict(step) for step in summary.steps],
         "graph": None if summary.graph is None else _graph_document(summary.graph),
-        "metagraphs": [_metagraph_document(metagraph) for metagraph in summary.metagraphs],
+        "metagraphs": [
+            _metagraph_document(metagraph)
+            | {"comparison": comparison_document(comparison) if comparison else None}
+            for metagraph, comparison in zip_longest(
+                summary.metagraphs, summary.comparisons[: len(summary.metagraphs)]
+            )
+        ],
         "problems": summary.problems,
     }
 

@@ -314,7 +314,7 @@ def test_no_lock(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "part"),
     [
-        ((), "there is nothing to check: give --against LOCK, or --finite"),
+        ((), "there is nothing to check: give --against LOCK, --graph, or --finite"),
         (("--crc",), "there is nothing to check"),
         (("--finite", "--allow-extra"), "go with --against LOCK"),
         (("--finite", "--update"), "go with --against LOCK"),

@@ -514,8 +514,12 @@ def test_damage_is_told_with_its_place(case: Case, tmp_path: Path) -> None:
     assert all(each.message.isprintable() and len(each.message) < 1200 for each in report.findings)
 
 
-# What has to be done while reading, or to a folder, is tested elsewhere.
+# What has to be done while reading, to a folder, or to a MetaGraph is tested elsewhere.
 ELSEWHERE = {
+    "graph-variable-differs",
+    "graph-variable-missing",
+    "graph-variable-unclaimed",
+    "metagraph-unreadable",
     "shards-disagree",
     "changed-while-reading",
     "no-checkpoint",

@@ -15,6 +15,7 @@ import pytest
 
 from ckpttool.errors import ChecksumError
 from ckpttool.printable import printable
+from ckpttool.query.graph_variables import VariableRow
 from ckpttool.query.listing import SliceRow, TensorRow
 from ckpttool.query.lock_findings import PROBLEMS, Finding, Problem, Report
 from ckpttool.query.lock_finite import NonFinite
@@ -53,6 +54,12 @@ def finding(problem: Problem, key: str = "net/w", line: int | None = 7, path: st
         return Finding(problem, locked, None, line)
     if problem == "extra":
         return Finding(problem, None, found)
+    if problem.startswith("graph-"):
+        variable = VariableRow(key, "w", "float32", (2, -1), None, None, True)
+        if problem == "graph-extra":
+            variable = VariableRow(key, None, None, None, "float16", (3, 2), None)
+        there = None if problem == "graph-missing" else found
+        return Finding(problem, None, there, line, graph=variable)
     if problem == "not-finite":
         return Finding(problem, locked, found, line, nonfinite=NonFinite(1200, 1, (0, 1)))
     if problem == "unreadable":
@@ -86,6 +93,10 @@ def test_plain() -> None:
         ["dtype", "float32", "float16", "7"],
         ["shape", "[2, 3]", "[3, 2]", "7"],
         ["crc32c", "00000001", "abcdef01", "7"],
+        ["graph-missing", "float32 [2, ?]", "-", "7"],
+        ["graph-extra", "-", "float16 [3, 2]", "7"],
+        ["graph-dtype", "float32 [2, ?]", "float16 [3, 2]", "7"],
+        ["graph-shape", "float32 [2, ?]", "float16 [3, 2]", "7"],
         ["not-finite", "-", "1,200 NaN and 1 Inf among 1, the first at [0, 1]", "7"],
         [
             "unreadable",
@@ -187,7 +198,7 @@ def test_tables_have_object_paths() -> None:
 def test_an_update_in_words() -> None:
     text = shown(replace(ALL, update="updated"), "table")
     assert text.startswith("m.json: updated: 1 tensor; 1 removed, 1 added, 1 dtype")
-    assert "removed" in text.splitlines()[3] and "missing" not in text
+    assert "removed" in text.splitlines()[3] and "1 missing" not in text
     assert shown(replace(report(), update="created"), "table") == (
         "m.json: created: 1 tensor; all new\n"
     )
@@ -212,7 +223,8 @@ def command(line: str) -> tuple[str, dict[str, str], str]:
 
 
 def test_github() -> None:
-    *commands, last = shown(ALL, "github").splitlines()
+    first, *commands, last = shown(ALL, "github").splitlines()
+    assert command(first)[1]["title"] == "ckpt check"  # there are more than GitHub shows
     assert last.startswith("ckpt check: unknown: 1 missing, 1 extra")
     assert len(commands) == len(PROBLEMS)
     for line, problem in zip(commands, PROBLEMS, strict=True):
@@ -267,9 +279,9 @@ def test_junit() -> None:
     for each in (root, suite):
         assert each.attrib.keys() == {"name", "tests", "failures", "errors", "skipped", "time"}
         counts = {name: int(each.attrib[name]) for name in ("tests", "failures", "errors")}
-        assert counts == {"tests": 8, "failures": 6, "errors": 1}
+        assert counts == {"tests": 12, "failures": 10, "errors": 1}
     cases = list(suite)
-    assert [case.tag for case in cases] == ["testcase"] * 8
+    assert [case.tag for case in cases] == ["testcase"] * 12
     assert [case.attrib["name"] for case in cases] == ["fine", *keys]
     assert {case.attrib["classname"] for case in cases} == {"ckpts/ckpt-5"}
     assert {case.attrib["file"] for case in cases} == {"m.json"}
@@ -328,7 +340,7 @@ def test_markdown() -> None:
         "**ckpt check: unknown**: `ckpts/ckpt-5` and `m.json`: 1 missing, 1 extra, "
     )
     assert empty == ""
-    assert table[0] == "| tensor | problem | lock | checkpoint |"
+    assert table[0] == "| tensor | problem | lock or graph | checkpoint |"
     assert table[2] == "| `net/w` | missing | float32 \\[2, 3\\] | - |"
     assert len(table) == 2 + len(PROBLEMS)
     assert shown(report(lock=None), "markdown") == (

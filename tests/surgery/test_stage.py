@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ckpttool.bundle.naming import find_shards
-from ckpttool.checkpoint.open import open_checkpoint
+from ckpttool.checkpoint.open import Checkpoint, open_checkpoint
 from ckpttool.errors import UnsupportedError
 from ckpttool.meta.object_keys import GRAPH_KEY
 from ckpttool.surgery.apply import WriteOptions, write_plan
@@ -214,13 +214,17 @@ def test_slices_follow_their_tensor(fixture: BundleFixture, tmp_path: Path) -> N
                     assert written.bundle.header.num_shards == len(used)
 
 
+def by_offset(ckpt: Checkpoint) -> list[str]:
+    return sorted(ckpt.entries, key=lambda key: ckpt.bundle.entries[key].offset)
+
+
 def test_compacted_shards_have_tensors_in_the_order_of_the_source(tmp_path: Path) -> None:
     prefix = copy_of(OBJECTS, tmp_path / "src")
     with open_checkpoint(prefix) as ckpt:
-        before = sorted(ckpt.bundle.entries, key=lambda key: ckpt.bundle.entries[key].offset)
+        before = by_offset(ckpt)
     write(prefix, str(tmp_path / "q"), WriteOptions(compact=True))
     with open_checkpoint(str(tmp_path / "q")) as ckpt:
-        assert sorted(ckpt.bundle.entries, key=lambda key: ckpt.bundle.entries[key].offset) == before
+        assert by_offset(ckpt) == before
     assert (
         Path(find_shards(str(tmp_path / "q"))[0]).read_bytes()
         == Path(find_shards(prefix)[0]).read_bytes()

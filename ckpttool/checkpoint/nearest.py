@@ -15,6 +15,8 @@ _MAX_CHILDREN = 150
 _MAX_DEPTH = 12
 _BEAMS = 3
 _SEGMENT_CUTOFF = 0.4  # the whole names are compared once more
+# So many names a message has.
+_SHOWN = 5
 
 
 def nearest(
@@ -82,6 +84,13 @@ def nearest_names(word: str, names: Iterable[str], *, limit: int = 3) -> list[st
 def quoted(names: Iterable[str]) -> str:
     """Return the names in quotes, divided by commas."""
     return ", ".join(f"'{name}'" for name in names)
+
+
+def listed(names: Iterable[str]) -> str:
+    """Return the first of some names in quotes, and how many more there are."""
+    found = list(names)
+    more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+    return quoted(found[:_SHOWN]) + more
 
 
 def _walk(typed: Sequence[str], ordered: Sequence[str]) -> list[str]:

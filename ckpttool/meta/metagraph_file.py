@@ -53,13 +53,11 @@ class GraphFile:
         path: of the file.
         kind: which message it is.
         message: a message of this kind.
-        text: whether the file is text.
     """
 
     path: str
     kind: GraphKind
     message: Message
-    text: bool
 
 
 def read_graph_file(path: str) -> GraphFile:
@@ -88,7 +86,7 @@ def read_graph_file(path: str) -> GraphFile:
         raise
     # Some texts can be taken for messages, all of whose fields are then unknown.
     if message.ListFields():
-        return GraphFile(path, kind, message, text=False)
+        return GraphFile(path, kind, message)
     return _from_text(path, data, damage)
 
 
@@ -114,7 +112,7 @@ def _from_text(path: str, data: bytes, damage: str) -> GraphFile:
     message = from_text(cast("type[Message]", getattr(pb, kind)), text, path=path)
     if not message.ListFields():
         raise CorruptError("an empty MetaGraph", path=path)
-    return GraphFile(path, kind, message, text=True)
+    return GraphFile(path, kind, message)
 
 
 def _kind(fields: dict[tuple[int, int], int], name: str) -> GraphKind | None:

@@ -13,6 +13,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 
 from ckpttool.checkpoint.locate import EXPORT_META, SAVED_MODEL_NAMES
+from ckpttool.checkpoint.nearest import listed
 from ckpttool.checkpoint.open import Checkpoint, open_checkpoint
 from ckpttool.errors import (
     CorruptError,
@@ -36,7 +37,6 @@ from ckpttool.surgery.receipt import Receipt
 
 _VERSION = re.compile(r"[0-9]{8}\Z")
 _VARIABLES = os.path.join("variables", "variables")
-_MOST_NAMED = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +183,7 @@ class _Export:
         if lacking:
             ckpt.close()
             raise CorruptError(
-                f"the graph restores {_named(lacking)}, which the checkpoint does not have",
+                f"the graph restores {listed(lacking)}, which the checkpoint does not have",
                 path=self._meta,
             )
         return ckpt
@@ -251,7 +251,7 @@ class _Export:
                 " inputs; tf.saved_model.load refuses that"
             )
         if self._others:
-            yield f"files that are no assets were left behind: {_named(self._others)}"
+            yield f"files that are no assets were left behind: {listed(self._others)}"
 
 
 def _checked(destination: str, folder: str, *, force: bool) -> str:
@@ -287,10 +287,3 @@ def _moved(receipt: Receipt, before: str, after: str) -> Receipt:
     )
     prefix = after + receipt.prefix.removeprefix(before)
     return replace(receipt, prefix=prefix, shards=shards, notes=())
-
-
-def _named(names: Iterable[str]) -> str:
-    listed = list(names)
-    more = len(listed) - _MOST_NAMED
-    shown = ", ".join(f"'{name}'" for name in listed[:_MOST_NAMED])
-    return f"{shown} and {more} more" if more > 0 else shown

@@ -16,11 +16,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from ckpttool.checkpoint.nearest import nearest_names, quoted
+from ckpttool.checkpoint.nearest import listed, nearest_names, quoted
 from ckpttool.errors import KeyCollisionError, SelectionError, SurgeryError
 from ckpttool.meta.object_graph import ObjectGraph
 from ckpttool.meta.object_keys import GRAPH_KEY, VARIABLE_VALUE, split_key, unescape
-from ckpttool.surgery.like_notes import listed
 from ckpttool.surgery.plan import Plan
 
 _NO_RULES: Mapping[str, str] = {}

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from ckpttool.checkpoint.kinds_rules import INTEGERS, LEGACY_HYPER_PARAMETERS, is_scalar
-from ckpttool.checkpoint.nearest import nearest_names, quoted
+from ckpttool.checkpoint.nearest import listed, nearest_names, quoted
 from ckpttool.errors import KeyCollisionError, SelectionError
 from ckpttool.meta.object_keys import VARIABLE_VALUE
-from ckpttool.surgery.like_notes import listed
 from ckpttool.surgery.like_places import COUNTERS, Place, Places
 from ckpttool.surgery.like_slots import MOMENTUM, slot_groups
 from ckpttool.surgery.plan import Plan, PlannedTensor

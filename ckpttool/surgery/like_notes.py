@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from ckpttool.checkpoint.kinds import KINDS
-from ckpttool.checkpoint.nearest import nearest_names, quoted
+from ckpttool.checkpoint.nearest import listed, nearest_names, quoted
 from ckpttool.meta.object_keys import attribute_key
 from ckpttool.surgery.like_places import Place, Places
 from ckpttool.surgery.plan import PlannedTensor
@@ -13,13 +13,6 @@ from ckpttool.surgery.plan import PlannedTensor
 # TensorFlow's `restore` makes this variable itself, and asks for its value.
 SAVE_COUNTER = attribute_key("save_counter")
 _SHOWN = 5
-
-
-def listed(names: Iterable[str]) -> str:
-    """Return the first of some names in quotes, and how many more there are."""
-    found = list(names)
-    more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
-    return quoted(found[:_SHOWN]) + more
 
 
 def tensors_left(

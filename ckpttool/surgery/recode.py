@@ -10,12 +10,12 @@ from collections.abc import Callable, Set
 
 from ckpttool.bundle.entry import BundleEntry, BundleHeader
 from ckpttool.bundle.naming import index_path, shard_path
+from ckpttool.checkpoint.nearest import listed
 from ckpttool.coding.checksum import crc32c, mask
 from ckpttool.meta.object_keys import GRAPH_KEY
 from ckpttool.storage.staging import StagedFile, StagedFiles
 from ckpttool.surgery.carry import check_room
 from ckpttool.surgery.layout import Layout
-from ckpttool.surgery.like_notes import listed
 from ckpttool.surgery.payloads import Payload, check_slices, payload_shapes, payloads
 from ckpttool.surgery.plan import Plan, PlannedTensor
 from ckpttool.surgery.receipt import ShardReceipt

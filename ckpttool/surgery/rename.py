@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import replace
 
-from ckpttool.checkpoint.nearest import nearest_names, quoted
+from ckpttool.checkpoint.nearest import listed, nearest_names, quoted
 from ckpttool.errors import KeyCollisionError, SelectionError, SurgeryError
 from ckpttool.meta.object_graph import ObjectGraph
 from ckpttool.meta.object_keys import (
@@ -30,7 +30,6 @@ from ckpttool.surgery.rules import MoveRule, PrefixRule, Rule, StripPrefixRule
 _EMA = "/ExponentialMovingAverage"
 # The counter belongs to the checkpoint object itself, not to what a program puts into it.
 _SAVE_COUNTER = (0, "save_counter")
-_SHOWN = 5
 
 
 def rename(plan: Plan, rules: Sequence[Rule], *, strict: bool = False) -> Plan:
@@ -82,7 +81,7 @@ def promote_averages(plan: Plan) -> Plan:
     weights = "weight" if len(averaged) == 1 else "weights"
     note = f"averages took the place of {len(averaged)} {weights}"
     if alone:
-        note += f"; without an average: {_listed(alone)}"
+        note += f"; without an average: {listed(alone)}"
     return _checked(replace(plan, tensors=tensors).with_notes(note))
 
 
@@ -104,7 +103,7 @@ def _rename_keys(plan: Plan, rules: Sequence[Rule], *, strict: bool) -> Plan:
         tensors.append(tensor if new is None else replace(tensor, key=new))
     _refuse_dead(rules, used, [tensor.key for tensor in plan.tensors])
     if strict and unmatched:
-        raise SelectionError(f"no rule matches {_listed(unmatched)}", path=plan.source.prefix)
+        raise SelectionError(f"no rule matches {listed(unmatched)}", path=plan.source.prefix)
     return _checked(replace(plan, tensors=tuple(tensors)))
 
 
@@ -133,7 +132,7 @@ def _rename_objects(plan: Plan, graph: ObjectGraph, rules: Sequence[Rule], *, st
         own = ["/".join(part.path) for part in parts if part is not None and part.slot is None]
         alone = [name for name in own if name not in matched and name != _SAVE_COUNTER[1]]
         if alone:
-            raise SelectionError(f"no rule matches {_listed(alone)}", path=plan.source.prefix)
+            raise SelectionError(f"no rule matches {listed(alone)}", path=plan.source.prefix)
     return _checked(follow_graph(plan, graph, move_edges(graph, moves)))
 
 
@@ -231,8 +230,3 @@ def _checked(plan: Plan) -> Plan:
                 path=plan.source.prefix,
             )
     return plan
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return quoted(names[:_SHOWN]) + more

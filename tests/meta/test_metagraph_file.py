@@ -46,9 +46,9 @@ def test_there_are_files_of_all_kinds() -> None:
 @pytest.mark.parametrize(("path", "kind"), FILES)
 def test_fixtures(path: str, kind: GraphKind, tmp_path: Path) -> None:
     found = read_graph_file(os.path.join(FIXTURES, path))
-    assert (found.kind, found.text) == (kind, path.endswith(".pbtxt"))
+    assert found.kind == kind
     other = read_graph_file(written(tmp_path, read_bytes(os.path.join(FIXTURES, path)), "x"))
-    assert (other.kind, other.text) == (found.kind, found.text)
+    assert other.kind == found.kind
     assert other.message.SerializeToString(deterministic=True) == found.message.SerializeToString(
         deterministic=True
     )
@@ -59,7 +59,7 @@ def test_text_is_read_back(path: str, tmp_path: Path) -> None:
     found = read_graph_file(os.path.join(FIXTURES, path))
     text = written(tmp_path, to_text(found.message).encode(), "x.pbtxt")
     again = read_graph_file(text)
-    assert (again.kind, again.text) == (found.kind, True)
+    assert again.kind == found.kind
     # Texts of Anys are read in another order of maps, and nothing else can differ.
     assert to_text(again.message) == to_text(found.message)
 

@@ -177,9 +177,41 @@ class EntryDecoder:
             CorruptError: it is malformed, or its numbers contradict one another.
             UnsupportedError: its shape has no known rank.
         """
-        entry = self._decode_usual(data)
-        if entry is not None:
-            return entry
+        # This goes straight at the bytes of a sound entry of fixed-size elements, laid out as all
+        # writers do: such are all but a few. A head that is known was looked at before.
+        head = self._heads.get(data[: 4 + data[3]]) if len(data) > 3 else None
+        if head is None:
+            head = self._head(data)
+            if head is None:
+                return self._decode_unusual(data)
+        dtype, shape, size, tail = head
+        pos, end = 4 + data[3], len(data) - 4 - len(tail)
+        if size is None or end < pos or data[end:-4] != tail:
+            return self._decode_unusual(data)
+        shard_id = offset = 0
+        if pos < end and data[pos] == 0x18:
+            shard_id = data[pos + 1]
+            pos += 2
+        if pos < end:
+            at = end - 1
+            if data[pos] != 0x20 or not 0 < at - pos <= 7:
+                return self._decode_unusual(data)
+            # A varint, its bytes from the last to the first; only the last is below 0x80.
+            offset = data[at]
+            if offset > 0x7F:
+                return self._decode_unusual(data)
+            while at > pos + 1:
+                at -= 1
+                if data[at] < 0x80:
+                    return self._decode_unusual(data)  # something follows the offset
+                offset = offset << 7 | data[at] & 0x7F
+        if pos > end or shard_id >= min(self._num_shards, 128):
+            return self._decode_unusual(data)
+        crc = int.from_bytes(data[-4:], "little")
+        return _new_entry(BundleEntry, (dtype, shape, shard_id, offset, size, crc, (), b""))
+
+    def _decode_unusual(self, data: bytes) -> BundleEntry:
+        """Decode an entry of any form."""
         entry = _decode_any(data)
         dtype, shape, shard_id, offset, size, _, slices, _ = entry
         if not 0 <= shard_id < self._num_shards:
@@ -214,44 +246,6 @@ class EntryDecoder:
             tail = wire.varint_field(5, size or 0) + b"\x35"
             head = self._heads[raw] = _Head(dtype, shape, size, tail)
         return head
-
-    def _decode_usual(self, data: bytes) -> BundleEntry | None:
-        """Decode a sound entry of fixed-size elements laid out as all writers do, else None.
-
-        Such are all but a few, so this goes straight at the bytes.
-        """
-        # Known by its bytes, a head has been looked at before.
-        head = self._heads.get(data[: 4 + data[3]]) if len(data) > 3 else None
-        if head is None:
-            head = self._head(data)
-            if head is None:
-                return None
-        dtype, shape, size, tail = head
-        pos, end = 4 + data[3], len(data) - 4 - len(tail)
-        if size is None or end < pos or data[end:-4] != tail:
-            return None
-        shard_id = offset = 0
-        if pos < end and data[pos] == 0x18:
-            shard_id = data[pos + 1]
-            pos += 2
-        if pos < end:
-            at = end - 1
-            if data[pos] != 0x20 or not 0 < at - pos <= 7:
-                return None
-            # A varint, its bytes from the last to the first; only the last is below 0x80.
-            offset = data[at]
-            if offset > 0x7F:
-                return None
-            while at > pos + 1:
-                at -= 1
-                if data[at] < 0x80:
-                    return None  # something follows the offset
-                offset = offset << 7 | data[at] & 0x7F
-        if pos > end or shard_id >= min(self._num_shards, 128):
-            return None
-        crc = int.from_bytes(data[-4:], "little")
-        return _new_entry(BundleEntry, (dtype, shape, shard_id, offset, size, crc, (), b""))
-
 
 # What the class itself would call, without the time that takes.
 _new_entry: Callable[[type[BundleEntry], tuple[object, ...]], BundleEntry] = tuple.__new__

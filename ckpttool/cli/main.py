@@ -148,7 +148,7 @@ def main(args: Sequence[str] | None = None) -> int:
     """
     # A listing makes objects by the hundred thousand and drops none of them: looking for garbage
     # among them as often as by default takes a third of the time.
-    gc.set_threshold(200_000, 50, 100)
+    gc.set_threshold(1_000_000, 50, 100)
     words = list(sys.argv[1:] if args is None else args)
     settings = Settings()
     instruction = os.environ.get(COMPLETE_VARIABLE) if args is None else None

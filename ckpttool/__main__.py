@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
+from ckpttool.cli.main import script
 
-from ckpttool.cli.main import main
-
-sys.exit(main())
+script()

@@ -247,6 +247,7 @@ class EntryDecoder:
             head = self._heads[raw] = _Head(dtype, shape, size, tail)
         return head
 
+
 # What the class itself would call, without the time that takes.
 _new_entry: Callable[[type[BundleEntry], tuple[object, ...]], BundleEntry] = tuple.__new__
 

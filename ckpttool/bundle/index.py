@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import ItemsView, Iterator, Mapping, ValuesView
+from itertools import takewhile
 from typing import cast
 
 from ckpttool.bundle.entry import BundleEntry, BundleHeader, EntryDecoder, decode_header
@@ -201,7 +202,8 @@ class BundleIndex:
         """Move the records of slices out of `named`; what no tensor lists stays a tensor."""
         taken: dict[str, dict[TensorSlice, bytes]] = {}
         listed: dict[str, frozenset[TensorSlice]] = {}
-        for odd in [key for key in named if key.startswith("\0")]:
+        # Keys are in the order of their bytes: these come first.
+        for odd in list(takewhile(lambda key: key.startswith("\0"), named)):
             raw = odd.encode("utf-8", "surrogateescape")
             try:
                 name, part = decode_slice_key(raw)

@@ -135,7 +135,9 @@ def tensor_rows(ckpt: Checkpoint) -> list[TensorRow]:
     if not isinstance(reader, BundleReader):
         return list(_legacy_rows(ckpt, reader))
     entries = reader.entries.items()
-    paths = map(object_path if ckpt.style == "object" else _no_path, ckpt.entries)
+    paths: Iterable[str | None] = [None] * len(entries)
+    if ckpt.style == "object":
+        paths = map(object_path, ckpt.entries)
     # Tensors by the hundred thousand share a few shapes.
     counts: dict[Shape, int] = {}
     rows = []
@@ -167,10 +169,6 @@ def tensor_rows(ckpt: Checkpoint) -> list[TensorRow]:
 
 # What the class itself would call, without the time that takes.
 _new_row: Callable[[type[TensorRow], tuple[object, ...]], TensorRow] = tuple.__new__
-
-
-def _no_path(key: str) -> None:
-    """Stand for `object_path` where keys are names."""
 
 
 def _partitioned_row(

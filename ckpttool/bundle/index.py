@@ -122,24 +122,24 @@ class BundleIndex:
                     f"an index of {file.size} bytes is more than {MAX_INDEX_SIZE}", path=self.path
                 )
             try:
-                records = dict(TableReader(file).items())
+                records = _read_records(TableReader(file))
             except CorruptError as error:
                 self.refuse_changing(error)
                 raise
-        if b"" not in records:
+        header = records.pop("", None)
+        if not isinstance(header, bytes):
             raise CorruptError(
                 "the index has no header: its first key is not empty", path=self.path
             )
         try:
-            self.header: BundleHeader = decode_header(records.pop(b""))
+            self.header: BundleHeader = decode_header(header)
         except CkptError as error:
             error.offset = None
             error.locate(path=self.path)
             raise
         self._decoder = EntryDecoder(self.header.num_shards)
-        named = _named(records)
-        self.entries = EntryMap(named, self._decoder, self.path)
-        self._slices = self._take_slices(named)
+        self.entries = EntryMap(records, self._decoder, self.path)
+        self._slices = self._take_slices(records)
 
     def refuse_changing(self, error: CkptError) -> None:
         """Say that the checkpoint is being written, if so, rather than that it is damaged.
@@ -219,9 +219,13 @@ class BundleIndex:
         return taken
 
 
-def _named(records: dict[bytes, bytes]) -> _Records:
-    """Return the records under their keys as text."""
+def _read_records(table: TableReader) -> _Records:
+    """Return the records by key, the keys as text."""
     try:
-        return {key.decode(): value for key, value in records.items()}
+        return {key.decode(): value for entries in table.blocks() for key, value in entries}
     except UnicodeDecodeError:  # rare, and asking for it costs time
-        return {key.decode("utf-8", "surrogateescape"): each for key, each in records.items()}
+        return {
+            key.decode("utf-8", "surrogateescape"): value
+            for entries in table.blocks()
+            for key, value in entries
+        }

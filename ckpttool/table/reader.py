@@ -31,7 +31,12 @@ class TableReader:
         self._index = read_index(file)
 
     def items(self) -> Iterator[tuple[bytes, bytes]]:
-        """Yield every key and value, in key order.
+        """Yield every key and value, in key order; raises what `blocks` does."""
+        for entries in self.blocks():
+            yield from entries
+
+    def blocks(self) -> Iterator[list[tuple[bytes, bytes]]]:
+        """Yield the keys and values of each data block, in key order.
 
         Raises:
             CorruptError: a block is damaged or its keys do not lie between its separators.
@@ -48,7 +53,7 @@ class TableReader:
                     path=self._file.path,
                     offset=handle.offset,
                 )
-            yield from entries
+            yield entries
             low = separator
 
 

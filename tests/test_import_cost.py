@@ -6,6 +6,7 @@ import importlib.util
 import json
 import os
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -114,6 +115,18 @@ def test_ls_of_v1_needs_no_values() -> None:
     single = os.path.join(fixtures.FIXTURES, "v1/tf1.15/dtypes/vector")
     found = imported(COMMAND, "ls", single)
     assert found & {"numpy", "ml_dtypes", "rich", "cramjam", "tensorflow", "google"} == set()
+
+
+@needs_command
+@pytest.mark.parametrize("prefix", [PLAIN, OBJECTS], ids=os.path.basename)
+def test_data_shards_are_carried_without_numpy(prefix: str, tmp_path: Path) -> None:
+    words = ("rename", prefix, "--prefix", "scope/", "-o", str(tmp_path / "out"), "--data", "copy")
+    heavy = {"ml_dtypes", "rich", "cramjam", "tensorflow"}
+    graph = {"numpy"} if prefix == OBJECTS else set()  # the object graph is the value of a tensor
+    done = run_python(SAY.format(code=COMMAND), *words)  # which tells on stderr what it has written
+    assert done.returncode == 0, done.stderr
+    found = set(json.loads(done.stdout.splitlines()[-1]))
+    assert found & (heavy | {"numpy"}) == graph
 
 
 @needs_command

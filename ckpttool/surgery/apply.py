@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from ckpttool.bundle.index import BundleIndex
 from ckpttool.bundle.naming import (
@@ -41,11 +42,13 @@ from ckpttool.surgery.destination import check_destination, legacy_files
 from ckpttool.surgery.layout import Layout
 from ckpttool.surgery.plan import Plan
 from ckpttool.surgery.receipt import Receipt, ShardReceipt
-from ckpttool.surgery.recode import RecodedStage, recoding_notes
 from ckpttool.surgery.spread import Recoding
 from ckpttool.surgery.stage import Stage
 from ckpttool.surgery.undo import Undo
 from ckpttool.surgery.watch import Watch
+
+if TYPE_CHECKING:
+    from ckpttool.surgery.recode import RecodedStage
 
 OnProgress = Callable[[int, int], None]
 
@@ -116,6 +119,8 @@ def write_plan(
                     stage = Stage(plan, staged, prefix, options.data, on_progress)
                     layout = stage.all_shards(compact=options.compact, taken=_counts(old))
                 else:
+                    from ckpttool.surgery.recode import RecodedStage  # it needs NumPy
+
                     how = options.recoding or Recoding()
                     stage = RecodedStage(plan, staged, prefix, how, on_progress)
                     layout = stage.all_shards(taken=_counts(old))
@@ -199,6 +204,8 @@ def plan_receipt(plan: Plan, prefix: str | None, options: WriteOptions | None = 
         force = options.force or prefix is None
         check_legacy(plan, target, options.recoding or Recoding(), force=force)
     elif options.recoding is not None or plan.source.generation == "V1":
+        from ckpttool.surgery.recode import recoding_notes
+
         notes = (*notes, *recoding_notes(plan, options.recoding or Recoding()))
     planned_meta(plan, target, options.meta, generation)
     if options.update_state:

@@ -66,13 +66,7 @@ _TOLERANCE = click.FloatRange(0)
 )
 @click.option("--graph", is_flag=True, help="Compare the MetaGraphs in place of the tensors.")
 @click.option("--series", is_flag=True, help="Follow tensors through the folder A.")
-@click.option(
-    "-j",
-    "--jobs",
-    metavar="N",
-    type=click.IntRange(1),
-    help="Compare with N threads; by default as many as there are processors.",
-)
+@options.jobs_option("Compare")
 @options.format_options()
 @options.pass_settings
 def command(

@@ -334,6 +334,21 @@ def format_options(*formats: str) -> Callable[[F], F]:
     return add
 
 
+def jobs_option(what: str) -> Callable[[F], F]:
+    """Add --jobs; the function gets `jobs`, how many threads may work, or None.
+
+    Args:
+        what: what the threads do, as the first word of the help.
+    """
+    return click.option(
+        "-j",
+        "--jobs",
+        metavar="N",
+        type=click.IntRange(1),
+        help=f"{what} with N threads; by default as many as there are processors.",
+    )
+
+
 def checkpoint_paths(ctx: click.Context) -> list[str]:
     """Return the addresses of checkpoints on the command line, as far as it has been parsed."""
     paths: list[str] = []

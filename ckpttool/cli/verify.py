@@ -29,13 +29,7 @@ EXAMPLES = (
 @options.path_argument("paths", metavar="PATH...", nargs=-1)
 @click.option("--fast", is_flag=True, help="Read no data: check indexes and sizes of files.")
 @click.option("--strict", is_flag=True, help="Take warnings for damage.")
-@click.option(
-    "-j",
-    "--jobs",
-    metavar="N",
-    type=click.IntRange(1),
-    help="Read with N threads; by default as many as there are processors.",
-)
+@options.jobs_option("Read")
 @options.format_options()
 @options.pass_settings
 def command(

@@ -4,25 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from ckpttool.errors import CkptError
 from ckpttool.query.listing import TensorRow
 from ckpttool.query.source import Source
 
-Change = Literal[
-    "equal",
-    "added",
-    "removed",
-    "renamed",
-    "dtype",
-    "shape",
-    "value",
-    "incomparable",
-    "unreadable",
-]
 # In the order in which they are told.
-CHANGES: tuple[Change, ...] = (
+Change = Literal[
     "added",
     "removed",
     "renamed",
@@ -32,7 +21,8 @@ CHANGES: tuple[Change, ...] = (
     "incomparable",
     "unreadable",
     "equal",
-)
+]
+CHANGES: tuple[Change, ...] = get_args(Change)
 # The letters of `git diff --name-status`.
 LETTERS: dict[Change, str] = {
     "equal": "=",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
 from ckpttool.errors import CkptError
 from ckpttool.query.listing import TensorRow
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from ckpttool.query.graph_variables import VariableRow
     from ckpttool.query.lock_finite import NonFinite
 
+# In the order in which they are told. Programs go by these names: none is ever renamed.
 Problem = Literal[
     "missing",
     "extra",
@@ -26,20 +27,7 @@ Problem = Literal[
     "not-finite",
     "unreadable",
 ]
-# In the order in which they are told. Programs go by these names: none is ever renamed.
-PROBLEMS: tuple[Problem, ...] = (
-    "missing",
-    "extra",
-    "dtype",
-    "shape",
-    "crc32c",
-    "graph-missing",
-    "graph-extra",
-    "graph-dtype",
-    "graph-shape",
-    "not-finite",
-    "unreadable",
-)
+PROBLEMS: tuple[Problem, ...] = get_args(Problem)
 Verdict = Literal["ok", "failed", "unknown"]
 Update = Literal["created", "updated", "unchanged"]
 

@@ -1,4 +1,4 @@
-"""What the commands print, held to files in golden/.
+"""What the commands print, held to files in golden/, and what those that write are tried on.
 
 `pytest tests/cli --update-golden` writes these files anew. Read the difference before keeping it.
 """
@@ -9,6 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+from tests.support.surgery import OBJECTS, WORK, make
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -35,3 +37,27 @@ def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
         assert text == path.read_text(encoding="utf-8")
 
     return check
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Path:
+    """Return a folder with a run of training and a checkpoint of a Saver in it."""
+    return make(tmp_path)
+
+
+@pytest.fixture(params=WORK)
+def work(request: pytest.FixtureRequest) -> tuple[str, ...]:
+    """Return the words of a command, but for what says where to write."""
+    return WORK[request.param]
+
+
+@pytest.fixture(params=("rename objects", "prune names"))
+def either(request: pytest.FixtureRequest) -> tuple[str, ...]:
+    """Return the words of one of the commands, where it makes no difference on what."""
+    return WORK[request.param]
+
+
+@pytest.fixture(params=OBJECTS)
+def objects(request: pytest.FixtureRequest) -> tuple[str, ...]:
+    """Return the words of a command that writes an object graph anew."""
+    return WORK[request.param]

@@ -12,11 +12,9 @@ import pytest
 import ckpttool
 from tests.support.command import ckpt
 from tests.support.surgery import (
-    OBJECTS,
     SAVED_MODEL,
     WORK,
     leftovers,
-    make,
     place,
     prefix_of,
     refuse,
@@ -26,30 +24,6 @@ from tests.support.surgery import (
     state,
     values,
 )
-
-
-@pytest.fixture
-def here(tmp_path: Path) -> Path:
-    """Return a folder with a run of training and a checkpoint of a Saver in it."""
-    return make(tmp_path)
-
-
-@pytest.fixture(params=WORK)
-def work(request: pytest.FixtureRequest) -> tuple[str, ...]:
-    """Return the words of a command, but for what says where to write."""
-    return WORK[request.param]
-
-
-@pytest.fixture(params=("rename objects", "prune names"))
-def either(request: pytest.FixtureRequest) -> tuple[str, ...]:
-    """Return the words of one of the commands, where it makes no difference on what."""
-    return WORK[request.param]
-
-
-@pytest.fixture(params=OBJECTS)
-def objects(request: pytest.FixtureRequest) -> tuple[str, ...]:
-    """Return the words of a command that writes an object graph anew."""
-    return WORK[request.param]
 
 
 def test_in_place(work: tuple[str, ...], here: Path) -> None:

@@ -81,7 +81,8 @@ class LegacyWriter:
         prefix: the path of the file, or what the names of several files begin with. The last folder
             in it is made if need be.
         num_shards: how many files to write; None for one that is called as the prefix.
-        force: replace that one file, if it exists.
+        force: replace files of these names: one file in one step; several must be no whole
+            checkpoint, since there is a moment with neither the old nor the new one.
         like: a file whose permissions the new ones get.
 
     Raises:
@@ -99,7 +100,7 @@ class LegacyWriter:
         if num_shards is not None and num_shards < 1:
             raise ValueError(f"a checkpoint has at least one file, not {num_shards}")
         self.prefix = prefix
-        self._replace = force and num_shards in (None, 1)
+        self._replace = force
         self._like = like
         self.paths = (
             (prefix,)
@@ -226,9 +227,14 @@ class LegacyWriter:
             except CorruptError as error:
                 raise InvalidTensorError(error.message, key=key) from error
         make_folder(os.path.dirname(self.prefix))
-        written = [self._write(number, path) for number, path in enumerate(self.paths)]
-        self._written = [(file.path, file.size) for file in written]
-        self._staged.commit(replace_last=self._replace, before_last=before_last)
+        # The first file comes last: without it readers find nothing.
+        numbers = reversed(range(len(self.paths)))
+        written = [self._write(number, self.paths[number]) for number in numbers]
+        self._written = [(file.path, file.size) for file in reversed(written)]
+        if len(written) == 1:
+            self._staged.commit(replace_last=self._replace, before_last=before_last)
+        else:
+            self._staged.commit_together(replace=self._replace, before_last=before_last)
         self._finished = True
         self._check_written()
         return self._written

@@ -7,6 +7,9 @@ Each file is written under a temporary name beside its destination:
 Whoever reads a checkpoint starts from its index. So `commit` makes all bytes durable, then gives
 the other files their names and makes those durable, and only then the last one, the index, its: in
 one step, which is the only one that a reader can notice.
+
+The files of a V1 checkpoint have no index; readers take what names there are for all of it. There
+the last name is claimed first, by an empty file, with which no reader opens the others.
 """
 
 from __future__ import annotations
@@ -17,10 +20,10 @@ import fcntl
 import os
 import secrets
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import TracebackType
 
-from ckpttool.errors import DestinationError, FileAccessError
+from ckpttool.errors import CkptError, DestinationError, FileAccessError
 from ckpttool.storage.folders import NOT_SUPPORTED, sync_folder
 from ckpttool.storage.source import RandomAccessFile, file_error
 
@@ -231,11 +234,9 @@ class StagedFiles:
         for staged in self._files:
             staged.sync()
         *others, last = self._files
-        published = []
+        published: list[StagedFile] = []
         try:
-            for staged in others:
-                published.append(staged)
-                _publish(staged)
+            _give(others, _publish, published)
             self._sync_folders()
             if before_last is not None:
                 before_last()
@@ -246,10 +247,65 @@ class StagedFiles:
         except BaseException:
             # An interrupt may come just after the step that counts: then all of them stay.
             if not _has_name(last):
-                for staged in published:
-                    if _has_name(staged):
-                        remove_quietly(staged.path)
+                _take_back(published)
             raise
+        self._tidy()
+
+    def commit_together(
+        self, *, replace: bool = False, before_last: Callable[[], None] | None = None
+    ) -> None:
+        """Give their names to files that are read without an index, the one created last at last.
+
+        Until then its name is that of an empty file, with which no reader opens any of them.
+
+        Args:
+            replace: let files take the place of what exists; while that is done there is neither
+                the old nor the new, so the old must be nothing that could be read.
+            before_last: called right before the last file gets its name; what it raises ends it.
+
+        Raises:
+            DestinationError: a file of such a name exists; no name of this set stays.
+            FileAccessError: the operating system refused; likewise.
+        """
+        for staged in self._files:
+            staged.sync()
+        *others, last = self._files
+        name = _rename if replace else _publish
+        claim = self._claim(last.path)
+        claimed: list[StagedFile] = []
+        published: list[StagedFile] = []
+        try:
+            _give([claim], name, claimed)
+            self._sync_folders()
+            _give(others, name, published)
+            self._sync_folders()
+            if before_last is not None:
+                before_last()
+            if not _has_name(claim):
+                raise DestinationError("somebody else took that name", path=last.path)
+            _rename(last)
+        except BaseException:
+            if not _has_name(last):
+                _take_back(published)
+                with contextlib.suppress(CkptError):
+                    # The others must not come back without it after a crash.
+                    self._sync_folders()
+                    _take_back(claimed)
+            raise
+        self._tidy()
+
+    def _claim(self, path: str) -> StagedFile:
+        """Make the empty file that holds a name until the one to be called so is due."""
+        claim = StagedFile(path, self.spare_name(path + ".claim"))
+        try:
+            claim.open(os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise file_error(error, path) from error
+        claim.close()
+        return claim
+
+    def _tidy(self) -> None:
+        """Remove the temporary names when the files have their own."""
         for staged in self._files:
             remove_quietly(staged.temporary)
         self._sync_folders()
@@ -282,6 +338,26 @@ def _has_name(staged: StagedFile) -> bool:
         return not os.path.lexists(staged.temporary)
     except OSError:
         return False
+
+
+def _give(
+    files: Iterable[StagedFile], name: Callable[[StagedFile], None], named: list[StagedFile]
+) -> None:
+    """Give files their names, and add each to a list before: an interrupt may come right after."""
+    for staged in files:
+        named.append(staged)
+        try:
+            name(staged)
+        except DestinationError:
+            named.pop()  # what is there may be a second name of the same file, but is not ours
+            raise
+
+
+def _take_back(published: Iterable[StagedFile]) -> None:
+    """Remove those names that files have got so far."""
+    for staged in published:
+        if _has_name(staged):
+            remove_quietly(staged.path)
 
 
 def _publish(staged: StagedFile) -> None:

@@ -38,8 +38,9 @@ from ckpttool.surgery.companions import (
     planned_state,
     removal_notes,
 )
-from ckpttool.surgery.destination import check_destination, legacy_files
+from ckpttool.surgery.destination import check_destination
 from ckpttool.surgery.layout import Layout
+from ckpttool.surgery.legacy_sets import old_files
 from ckpttool.surgery.plan import Plan
 from ckpttool.surgery.receipt import Receipt, ShardReceipt
 from ckpttool.surgery.spread import Recoding
@@ -110,7 +111,7 @@ def write_plan(
                 plan, prefix, options, state, meta, on_progress, force=options.force
             )
         old = find_shards(prefix)
-        replaced = [*old, *legacy_files(plan, prefix)]
+        replaced = old_files(plan, prefix)
         with StagedFiles() as staged:
             watch = Watch(plan)
             stage: Stage | RecodedStage
@@ -129,7 +130,8 @@ def write_plan(
                 replacing = options.force and os.path.lexists(index_path(prefix))
                 staged.commit(replace_last=replacing, before_last=watch.check)
                 _read_back(layout, prefix)
-        stage.notes += removal_notes(replaced)
+        stage.notes += removal_notes(old)
+        stage.notes += replaced.retire()
         return _finished(plan, prefix, layout, stage, state, meta)
 
 
@@ -242,9 +244,9 @@ def _write_legacy(
 
     _refuse_modes(options, prefix)
     recoding = options.recoding or Recoding()
-    shards = write_legacy(plan, prefix, recoding, force=force, on_progress=on_progress)
+    shards, notes = write_legacy(plan, prefix, recoding, force=force, on_progress=on_progress)
     written = sum(shard.bytes for shard in shards)
-    return _finish(plan, prefix, shards, state, meta, written=written)
+    return _finish(plan, prefix, shards, state, meta, written=written, notes=notes)
 
 
 def _refuse_modes(options: WriteOptions, prefix: str) -> None:

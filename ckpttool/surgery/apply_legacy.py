@@ -1,7 +1,9 @@
 """Writing a plan as a checkpoint of format V1.
 
 Every value is written anew: each record has the name of its tensor in it. A single file appears in
-one step; several files are a checkpoint once the last one is there.
+one step, and so do several: the first of them gets its name last, and until then an empty file has
+it, with which no reader opens the others. A set that takes the place of a whole one is written
+under another count, as bundles are.
 """
 
 from __future__ import annotations
@@ -10,10 +12,11 @@ import os
 from collections.abc import Callable
 from functools import partial
 
-from ckpttool.checkpoint.folder import checkpoint_name, checkpoint_stem, find_checkpoint
+from ckpttool.checkpoint.folder import checkpoint_name, checkpoint_stem
 from ckpttool.errors import DestinationError, SurgeryError
 from ckpttool.legacy.naming import shard_path
 from ckpttool.legacy.writer import LegacyWriter
+from ckpttool.surgery.legacy_sets import OldFiles, old_files
 from ckpttool.surgery.payloads import check_slices, payload_shapes
 from ckpttool.surgery.plan import Plan, PlannedTensor
 from ckpttool.surgery.receipt import ShardReceipt
@@ -33,7 +36,7 @@ def write_legacy(
     *,
     force: bool,
     on_progress: OnProgress | None = None,
-) -> tuple[ShardReceipt, ...]:
+) -> tuple[tuple[ShardReceipt, ...], list[str]]:
     """Write a plan as a V1 checkpoint; the caller has locked the folder.
 
     Args:
@@ -41,8 +44,11 @@ def write_legacy(
         prefix: path of the one file, or what the names of several begin with; that of the source
             to write in place.
         how: the layout; one file becomes several where it asks for more than one.
-        force: replace one file that exists; several files cannot be replaced in one step.
+        force: replace what V1 checkpoints of that prefix there are, whole or torn.
         on_progress: told bytes written and bytes to write, as the values take them in memory.
+
+    Returns:
+        The files, and notes for the user.
 
     Raises:
         SurgeryError: an object graph cannot be stored, or the source changed meanwhile.
@@ -51,12 +57,14 @@ def write_legacy(
         CkptError: a file could not be read or written.
     """
     watch = Watch(plan)
+    old = old_files(plan, prefix)
     with (
         watch.guarding(),
-        _filled_writer(plan, prefix, how, force=force, on_progress=on_progress) as writer,
+        _filled_writer(plan, prefix, how, old, force=force, on_progress=on_progress) as writer,
     ):
         files = writer.finish(before_last=watch.check)
-    return tuple(ShardReceipt(path, size, "rewritten") for path, size in files)
+    notes = old.retire(writer.paths) if force else []
+    return tuple(ShardReceipt(path, size, "rewritten") for path, size in files), notes
 
 
 def check_legacy(plan: Plan, prefix: str, how: Recoding, *, force: bool) -> None:
@@ -64,11 +72,17 @@ def check_legacy(plan: Plan, prefix: str, how: Recoding, *, force: bool) -> None
 
     Only the sizes of string tensors are not known before.
     """
-    _filled_writer(plan, prefix, how, force=force, on_progress=None)
+    _filled_writer(plan, prefix, how, old_files(plan, prefix), force=force, on_progress=None)
 
 
 def _filled_writer(
-    plan: Plan, prefix: str, how: Recoding, *, force: bool, on_progress: OnProgress | None
+    plan: Plan,
+    prefix: str,
+    how: Recoding,
+    old: OldFiles,
+    *,
+    force: bool,
+    on_progress: OnProgress | None,
 ) -> LegacyWriter:
     """Return a writer that has been told of all tensors and has written nothing."""
     source = plan.source
@@ -83,11 +97,9 @@ def _filled_writer(
     # TensorFlow numbers the files of a sharded Saver even if there is only one.
     numbered = source.generation == "V1" and source.location.files != (source.prefix,)
     single = count == 1 and not (numbered and how.shards is None)
-    _check_names(
-        plan,
-        prefix,
-        (prefix,) if single else tuple(shard_path(prefix, at, count) for at in range(count)),
-    )
+    while force and not single and count in old.taken:
+        count += 1
+    _check_names(plan, prefix, None if single else count, old, force=force)
     writer = LegacyWriter(
         prefix, num_shards=None if single else count, force=force, like=source.reader.path
     )
@@ -105,7 +117,7 @@ def _filled_writer(
     return writer
 
 
-def _check_names(plan: Plan, prefix: str, paths: tuple[str, ...]) -> None:
+def _check_names(plan: Plan, prefix: str, count: int | None, old: OldFiles, *, force: bool) -> None:
     """Refuse names under which something else than these files would be found.
 
     Raises:
@@ -118,22 +130,20 @@ def _check_names(plan: Plan, prefix: str, paths: tuple[str, ...]) -> None:
             "is what they would have in common",
             path=prefix,
         )
-    found = find_checkpoint(prefix)
-    old = found.files if found is not None else ()
-    for path in (*paths, *old):
-        if os.path.lexists(path) and not (path in old and path in paths and len(paths) == 1):
-            why = (
-                "only a single file of format V1 can be replaced, by a single one"
-                if path in old
-                else "it is no checkpoint"
-            )
-            raise DestinationError(f"it exists already; {why}", path=path)
-    if prefix == plan.source.prefix:
-        return  # in place
     own = {os.path.realpath(path) for path in plan.source.location.files}
+    in_place = prefix == plan.source.prefix
+    paths = [prefix] if count is None else [shard_path(prefix, at, count) for at in range(count)]
+    if in_place and (len(paths) > 1 or os.path.realpath(paths[0]) not in own):
+        raise DestinationError("one file is replaced in one step by one of its name", path=prefix)
     for path in paths:
+        if not os.path.lexists(path) or (in_place and os.path.realpath(path) in own):
+            continue
         if os.path.realpath(path) in own:
             raise DestinationError("it shares a file with the source", path=path)
+        if not (force and old.replaceable(path, count)):
+            torn = old.replaceable(path, count)
+            why = "a checkpoint that is not complete" if torn else "it is no checkpoint"
+            raise DestinationError(f"it exists already; {why}", path=path)
 
 
 class _Progress:

@@ -8,6 +8,7 @@ from ckpttool.bundle.naming import INDEX_SUFFIX, find_shards, index_path
 from ckpttool.checkpoint.folder import META_SUFFIX, Generation, find_checkpoint
 from ckpttool.errors import DestinationError, MissingFileError
 from ckpttool.surgery.companions import check_sequence
+from ckpttool.surgery.legacy_sets import old_files
 from ckpttool.surgery.plan import Plan
 
 
@@ -46,7 +47,7 @@ def check_destination(plan: Plan, prefix: str, *, generation: Generation, force:
         if any(_same_name(path, other) for other in own) or _same_file(path, own[0]):
             raise DestinationError("it shares a file with the source", path=path)
     # A bundle may get the name of the V1 checkpoint that it is made from: no file of both is one.
-    present = bundle + legacy_files(plan, prefix)
+    present = [*bundle, *old_files(plan, prefix).files]
     meta = prefix + META_SUFFIX
     if os.path.lexists(meta) and not _same_name(meta, plan.source.prefix + META_SUFFIX):
         present.append(meta)
@@ -56,12 +57,6 @@ def check_destination(plan: Plan, prefix: str, *, generation: Generation, force:
         raise DestinationError("a checkpoint of format V2 would be found in its place", path=prefix)
     if not force:
         check_sequence(prefix)
-
-
-def legacy_files(plan: Plan, prefix: str) -> list[str]:
-    """Return the files of a V1 checkpoint at a prefix that are none of the source's."""
-    own = {os.path.realpath(path) for path in _own_files(plan)}
-    return [path for path in _legacy_at(prefix) if os.path.realpath(path) not in own]
 
 
 def _legacy_at(prefix: str) -> list[str]:

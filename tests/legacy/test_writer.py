@@ -182,8 +182,6 @@ def test_what_exists_stays(tmp_path: Path) -> None:
     for shards in (None, 2):
         with pytest.raises(DestinationError, match="exists"):
             LegacyWriter(str(single), num_shards=shards)
-    with pytest.raises(DestinationError, match="exists"):
-        LegacyWriter(str(single), num_shards=2, force=True)
     with pytest.raises(RuntimeError), LegacyWriter(str(single), force=True) as writer:
         raise RuntimeError
     assert folder_contents(tmp_path) == before

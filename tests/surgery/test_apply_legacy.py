@@ -319,12 +319,12 @@ def test_a_file_of_a_source_in_several_files(tmp_path: Path) -> None:
     [
         (None, 1, False, "exists already"),
         (None, 1, True, None),
-        (None, 2, True, "only a single file of format V1"),
-        (1, 1, True, "only a single file of format V1"),
+        (None, 2, True, None),
+        (1, 1, True, None),
         (2, 2, False, "exists already"),
-        (2, 2, True, "only a single file of format V1"),
-        (2, 1, True, "only a single file of format V1"),
-        (2, 3, True, "only a single file of format V1"),
+        (2, 2, True, None),
+        (2, 1, True, None),
+        (2, 3, True, None),
     ],
 )
 def test_over_another(
@@ -336,9 +336,46 @@ def test_over_another(
         nothing_written(source, tmp_path / "q", DestinationError, reason, options=options)
         return
     with open_checkpoint(source) as ckpt:
-        write_plan(Plan.of(ckpt), str(tmp_path / "q"), options)
+        receipt = write_plan(Plan.of(ckpt), str(tmp_path / "q"), options)
     assert everything(tmp_path / "q") == everything(source)
-    assert names(tmp_path) == ["q", "src"]
+    # A whole set is never replaced name by name: the new one has another count.
+    written = count + (there == count == 2)
+    files = ["q"] if count == 1 else [f"q-{n:05d}-of-{written:05d}" for n in range(written)]
+    assert [os.path.basename(shard.path) for shard in receipt.shards] == files
+    assert names(tmp_path) == [*files, "src"]
+
+
+@pytest.mark.parametrize("count", [2, 3])
+@pytest.mark.parametrize("left", ["last only", "claimed", "claim only", "first only"])
+def test_a_torn_set_is_mended(left: str, count: int, source: str, tmp_path: Path) -> None:
+    """Where there is nothing whole, the names that are asked for are the ones that are given."""
+    write_v1(tmp_path / "q", {"old": np.zeros(2), "older": np.ones(2)}, shards=2)
+    first, last = (tmp_path / f"q-{number:05d}-of-00002" for number in range(2))
+    if left == "first only":
+        last.unlink()
+    else:
+        first.unlink()
+    if left.startswith("claim"):
+        first.touch()
+    if left == "claim only":
+        last.unlink()
+    options = WriteOptions(recoding=Recoding(shards=count))
+    nothing_written(source, tmp_path / "q", DestinationError, "exists already", options=options)
+    with open_checkpoint(source) as ckpt:
+        write_plan(Plan.of(ckpt), str(tmp_path / "q"), replace(options, force=True))
+    assert everything(tmp_path / "q") == everything(source)
+    assert names(tmp_path) == [*(f"q-{n:05d}-of-{count:05d}" for n in range(count)), "src"]
+
+
+def test_files_of_that_name_that_hold_something_else(source: str, tmp_path: Path) -> None:
+    """Records of a data set are called like that too."""
+    write_v1(tmp_path / "q", {"old": np.zeros(2), "older": np.ones(2)}, shards=2)
+    (tmp_path / "q-00001-of-00002").write_bytes(b"records")
+    options = WriteOptions(force=True, recoding=Recoding(shards=2))
+    nothing_written(source, tmp_path / "q", DestinationError, "is no checkpoint", options=options)
+    with open_checkpoint(source) as ckpt:
+        write_plan(Plan.of(ckpt), str(tmp_path / "q"), WriteOptions(force=True))
+    assert (tmp_path / "q-00001-of-00002").read_bytes() == b"records"
 
 
 @pytest.mark.parametrize("force", [False, True])

@@ -12,7 +12,8 @@ from ckpttool.checkpoint.folder import Generation
 from ckpttool.checkpoint.open import open_checkpoint
 from ckpttool.errors import CkptError, DestinationError, MissingFileError
 from ckpttool.surgery.apply import WriteOptions, write_plan
-from ckpttool.surgery.destination import check_destination, destination_prefix, legacy_files
+from ckpttool.surgery.destination import check_destination, destination_prefix
+from ckpttool.surgery.legacy_sets import old_files
 from ckpttool.surgery.plan import Plan
 from tests.faults.checkpoints import names
 from tests.support.conversions import SHARDED, copy_v1, everything, write_v1
@@ -147,8 +148,8 @@ def test_a_bundle_in_place_of_another_v1_checkpoint(shards: int | None, tmp_path
     write_v1(tmp_path / "q", {"a": np.zeros(2), "b": np.ones(2)}, shards=shards)
     with open_checkpoint(source) as ckpt:
         plan = Plan.of(ckpt)
-        assert len(legacy_files(plan, str(tmp_path / "q"))) == (shards or 1)
-        assert legacy_files(plan, source) == []
+        assert len(old_files(plan, str(tmp_path / "q")).files) == (shards or 1)
+        assert old_files(plan, source).files == []
         write_plan(plan, str(tmp_path / "q"), WriteOptions(generation="V2", force=True))
     assert names(tmp_path) == ["m", "q.data-00000-of-00001", "q.index"]
     assert everything(tmp_path / "q") == everything(source)

@@ -24,6 +24,7 @@ payloads      the bytes of a tensor as a bundle of today holds them
 spread        which file each value goes to when all are written anew
 recode        data shards with every value written anew
 apply_legacy  writing a plan as a checkpoint of format V1
+legacy_sets   the V1 checkpoints that it takes the place of
 companions    the `.meta` file and the state file
 receipt       what was written
 

@@ -28,6 +28,7 @@ from ckpttool.surgery.rename import rename
 from ckpttool.surgery.rules import parse_move
 from ckpttool.surgery.spread import Recoding
 from ckpttool.tensor.values import Array
+from tests.legacy import handmade as v1
 from tests.legacy.handmade import legacy_fixture
 from tests.support.answers import Answer, value_bytes
 from tests.support.faults import Call, Fault, System
@@ -105,9 +106,12 @@ class Operation:
             return self.source_prefix(root)
         return os.path.join(root, self.destination)
 
-    def first_file(self, root: str) -> str:
-        """Return the file that a reader of what is written begins with."""
-        return self.target_prefix(root) + (".index" if self.generation == "V2" else "")
+    def present(self, root: str) -> bool:
+        """Tell whether a reader finds anything at the destination."""
+        prefix = self.target_prefix(root)
+        if self.generation == "V2":
+            return os.path.exists(prefix + ".index")
+        return os.path.exists(prefix) or any(map(v1.readable, v1.sets(prefix)))
 
     def build(self, root: str) -> None:
         """Make the folder of the operation, which must not be there."""
@@ -120,7 +124,14 @@ class Operation:
             folder = os.path.dirname(self.target_prefix(root))
             if os.path.isdir(folder):
                 _write(os.path.join(folder, "checkpoint"), STATE)
-        if self.old:
+        if self.old and self.generation == "V1":
+            for number, key in enumerate((b"old", b"older")):
+                data = v1.table(
+                    v1.description(v1.described(key, v1.U8, [2])),
+                    v1.record(key, [(0, -1)], v1.varints(7, [number, 9])),
+                )
+                _write(f"{self.target_prefix(root)}-{number:05d}-of-00002", data)
+        elif self.old:
             old = Bundle().add(b"old", 1, [2], b"OLDBYTES").add(b"older", 3, [1], b"DATA")
             old.write(self.target_prefix(root))
             if self.words:
@@ -300,6 +311,13 @@ NEW = [
         destination="out/made/q",
         options=WriteOptions(meta="copy", generation="V1"),
     ),
+    Operation(
+        "V1 in several files",
+        source=LEGACY,
+        words=("rename", "a=alpha"),
+        destination="out/made/q",
+        options=WriteOptions(meta="drop"),
+    ),
 ]
 REPLACING = [
     Operation("over another", options=WriteOptions(force=True), old=True),
@@ -312,6 +330,13 @@ REPLACING = [
     Operation("over another, no links", options=WriteOptions(force=True), old=True, links=False),
     Operation(
         "arrays over another", words=(), options=WriteOptions(force=True), old=True, shards=1
+    ),
+    Operation(
+        "V1 over another",
+        source=LEGACY,
+        words=("rename", "a=alpha"),
+        options=WriteOptions(meta="drop", force=True),
+        old=True,
     ),
 ]
 IN_PLACE = [

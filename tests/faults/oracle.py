@@ -9,15 +9,18 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from ckpttool.bundle.index import BundleIndex
+from ckpttool.checkpoint.folder import find_checkpoint
 from ckpttool.errors import CkptError, DestinationError
 from ckpttool.legacy.reader import LegacyReader
 from ckpttool.meta.state import read_state
 from ckpttool.storage.staging import TEMPORARY_SUFFIX
 from tests.faults.operations import STATE, Operation
+from tests.legacy.handmade import torn
 from tests.support.answers import Answer, value_bytes, values
 
 _TAG = re.compile(r"[0-9a-f]{16}")
 _SHARD = re.compile(r"\.data-\d{5}-of-\d{5}\Z")
+_V1_SHARD = re.compile(r"-\d{5}-of-\d{5}\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +72,8 @@ def members(operation: Operation, root: str, names: Iterable[str]) -> list[str]:
     found = []
     for name in names:
         rest = name[len(prefix) :] if name.startswith(prefix) else ""
-        one = name == prefix and operation.generation == "V1"
+        one = operation.generation == "V1" and (not rest or bool(_V1_SHARD.fullmatch(rest)))
+        one = one and name.startswith(prefix)
         if one or rest in (".index", ".meta") or _SHARD.fullmatch(rest):
             found.append(name)
     return found
@@ -80,8 +84,11 @@ def stored(operation: Operation, root: str) -> dict[str, Answer] | None:
     prefix = operation.target_prefix(root)
     if operation.generation == "V2":
         return values(prefix)
+    found = find_checkpoint(prefix)
+    if found is None or torn(prefix):
+        return None
     try:
-        with LegacyReader(prefix, [prefix]) as reader:
+        with LegacyReader(prefix, found.files) as reader:
             return {
                 key: Answer(entry.dtype.name, entry.shape, value_bytes(reader.read(key)))
                 for key, entry in reader.entries.items()
@@ -179,6 +186,11 @@ class Oracle:
             shards = {name for name in own if _SHARD.search(name)}
             extra = {name for name in shards if not name.endswith(ending)}
             assert len(shards - extra) == count
+        else:
+            found = find_checkpoint(self.operation.target_prefix(self.root))
+            assert found is not None
+            files = {os.path.relpath(path, self.root) for path in found.files}
+            extra = {name for name in own if not name.endswith(".meta")} - files
         extra.discard(self._state_file)
         if not tolerated:
             allowed = state == "new" and not done
@@ -255,7 +267,7 @@ class Oracle:
         return leftovers
 
     def _state_of(self, after: Snapshot, own: list[str]) -> str:
-        if os.path.relpath(self.operation.first_file(self.root), self.root) not in own:
+        if not self.operation.present(self.root):
             assert not self._has_old, "the old checkpoint is gone and the new one not there"
             return "absent"
         contents = frozenset((name, after[name].data) for name in own)

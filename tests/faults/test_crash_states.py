@@ -68,7 +68,7 @@ class Recorded:
         if own not in self._known:
             lay(disk, self.replayed)
             found: dict[str, Answer] | None = {}
-            if os.path.exists(self.operation.first_file(self.replayed)):
+            if self.operation.present(self.replayed):
                 found = stored(self.operation, self.replayed)
             self._known[own] = self._name(found)
         return self._known[own]
@@ -81,7 +81,8 @@ class Recorded:
         return "new" if found == self.new else "old" if found == self.old else "other"
 
     def _is_own(self, name: str) -> bool:
-        return name.startswith(self._prefix + ".") or name in (self._prefix, self._folder)
+        beside = name.startswith((self._prefix + ".", self._prefix + "-0"))
+        return beside or name in (self._prefix, self._folder)
 
 
 def disk_of(root: str) -> Disk:
@@ -122,7 +123,8 @@ def test_the_power_goes(operation: Operation, tmp_path: Path) -> None:
             shown = sorted(name for name in disk if name.startswith(target))
             problems.append(f"after {recorded.log[number - 1]}: {state}: {shown}")
         for name, data in recorded.start.items():
-            if not name.startswith(target + ".") and name not in (target, state_file):
+            own = name.startswith((target + ".", target + "-0")) or name in (target, state_file)
+            if not own:
                 assert disk.get(name, b"gone") == data, f"{name} changed"
         if operation.options.update_state:
             named = disk[state_file]

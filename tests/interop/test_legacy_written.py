@@ -9,13 +9,18 @@ from typing import Any
 
 import pytest
 
+from ckpttool.checkpoint.open import open_checkpoint
 from ckpttool.legacy.naming import shard_pattern
 from ckpttool.legacy.reader import LegacyReader
 from ckpttool.legacy.writer import LegacyWriter
+from ckpttool.surgery.apply import WriteOptions, write_plan
+from ckpttool.surgery.plan import Plan
+from ckpttool.surgery.spread import Recoding
 from ckpttool.tensor.dtypes import DType, dtype_of_name
 from tests.interop.partitions import grid, numpy_index, spec
 from tests.interop.process import Oracle, summary
 from tests.interop.values import Array, sample
+from tests.support.faults import CHANGES, Call, System
 
 # What the reader of each release returns from a V1 file; the op that restores takes all dtypes.
 READER = {
@@ -119,3 +124,39 @@ def test_odd_keys_and_large_records(oracle: Oracle, tmp_path: Path) -> None:
     assert oracle.ask(path) == {"tensors": expected}
     with LegacyReader(path, [path]) as reader:
         assert {key: summary(reader.read(key)) for key in reader.entries} == expected
+
+
+def test_nobody_reads_part_of_a_set(oracle: Oracle, tmp_path: Path) -> None:
+    """A set of two files takes the place of another one, which TensorFlow looks at all the time."""
+    source, target = str(tmp_path / "source"), str(tmp_path / "q")
+    for prefix, keys, shards in ((source, "abc", None), (target, "xyz", 2)):
+        with LegacyWriter(prefix, num_shards=shards) as writer:
+            for at, key in enumerate(keys):
+                array = values(dtype_of_name("float32"), (at + 1,))
+                shard_id = at % 2 if shards else 0
+                writer.add(
+                    key, dtype_of_name("float32"), (at + 1,), giving(array), shard_id=shard_id
+                )
+    seen = []
+
+    def look(call: Call) -> None:
+        if call.name not in CHANGES:
+            return
+        found = set()
+        for count in (2, 3):
+            answer = oracle.ask(shard_pattern(target, count))
+            assert "tensors" in answer or "error" in answer
+            if "tensors" in answer:
+                keys = "".join(sorted(answer["tensors"]))
+                assert not any("error" in each for each in answer["tensors"].values()), call
+                found.add(keys)
+        seen.append(found)
+        assert found and found <= {"abc", "xyz"}, (call, found)
+
+    with open_checkpoint(source) as ckpt, System(tmp_path, after=look):
+        options = WriteOptions(generation="V1", force=True, recoding=Recoding(shards=2))
+        write_plan(Plan.of(ckpt), target, options)
+    assert seen[0] == {"xyz"}
+    assert {"abc", "xyz"} in seen
+    assert seen[-1] == {"abc"}
+    assert oracle.ask(shard_pattern(target, 3))["tensors"] == oracle.ask(source)["tensors"]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import glob
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from tests.support import encoder, fixtures
 from tests.support.encoder import Extents, Record, bytes_field, number_field
@@ -108,3 +110,26 @@ def write(path: str | os.PathLike[str], data: bytes) -> str:
     with open(path, "wb") as file:
         file.write(data)
     return path
+
+
+def sets(prefix: str) -> list[list[str]]:
+    """Return the files that are called like those of one checkpoint in several, for each count."""
+    found: dict[str, list[str]] = {}
+    for path in sorted(glob.glob(f"{glob.escape(prefix)}-[0-9][0-9][0-9][0-9][0-9]-of-*")):
+        found.setdefault(path[-5:], []).append(path)
+    return list(found.values())
+
+
+def readable(paths: Sequence[str]) -> bool:
+    """Tell whether TensorFlow reads files as a checkpoint: if each is a table, however many."""
+    return all(Path(path).read_bytes().endswith(encoder.MAGIC) for path in paths)
+
+
+def torn(prefix: str) -> list[str]:
+    """Return the files of sets that TensorFlow would read though some are missing."""
+    return [
+        path
+        for paths in sets(prefix)
+        if len(paths) != int(paths[0][-5:]) and readable(paths)
+        for path in paths
+    ]

@@ -43,18 +43,8 @@ def move_edges(graph: ObjectGraph, moves: Mapping[EdgeId, str]) -> ObjectGraph:
         KeyCollisionError: two edges would have the same path.
         SurgeryError: something could not be reached any more.
     """
-    placed, paths = _place(graph, moves)
-    children = _Children(graph, placed, paths)
-    # Edges that stay with their object, whatever they are called, keep their order there.
-    staying: list[_Placed] = []
-    leaving: list[_Placed] = []
-    for place in placed:
-        (leaving if children.leaves(place) else staying).append(place)
-    for place in staying:
-        children.add(place.parent, place)
-    for place in leaving:
-        children.add(children.object_above(place), place)
-    nodes = with_values(children.nodes(), before=graph.nodes)
+    placed = _place(graph, moves)
+    nodes = with_values(_with_edges(graph, placed), before=graph.nodes)
     moved = ObjectGraph(nodes, graph.unknown)
     lost = set(moved.unreachable).difference(graph.unreachable)
     for node_id in sorted(lost):
@@ -87,8 +77,8 @@ def _spelled(attribute: Attribute, old: str, new: str) -> Attribute:
     return replace(attribute, checkpoint_key=new + key[len(old) :])
 
 
-def _place(graph: ObjectGraph, moves: Mapping[EdgeId, str]) -> tuple[list[_Placed], dict[int, str]]:
-    """Return every edge with its path to be, and the path to be of every object."""
+def _place(graph: ObjectGraph, moves: Mapping[EdgeId, str]) -> list[_Placed]:
+    """Return every edge that the root leads to, with its path to be."""
     paths = {0: ""}
     placed = []
     # Breadth first: the first edge that leads to an object gives it its path.
@@ -102,78 +92,56 @@ def _place(graph: ObjectGraph, moves: Mapping[EdgeId, str]) -> tuple[list[_Place
             if edge.node_id not in paths:
                 paths[edge.node_id] = path
                 queue.append(edge.node_id)
-    return placed, paths
+    return placed
 
 
-class _Children:
-    """The edges of every object, as they are put together."""
+def _with_edges(graph: ObjectGraph, placed: list[_Placed]) -> tuple[Node, ...]:
+    """Return the nodes with edges where they were placed; what no path leads to is left as it is.
 
-    def __init__(self, graph: ObjectGraph, placed: list[_Placed], paths: dict[int, str]) -> None:
-        self._graph = graph
-        self._paths = paths
-        self._edges: list[dict[str, Edge]] = [{} for _ in graph.nodes]
-        self._at = {path: node_id for node_id, path in paths.items()}
-        # Where edges lead that stay with their object, by that object and their name to be.
-        self._staying = {
-            (place.parent, unescape(place.path.rpartition("/")[2])): place.edge.node_id
-            for place in placed
-            if place.path.rpartition("/")[0] == paths[place.parent]
-        }
+    Nodes that a path needs and that do not exist come last.
+    """
+    edges: list[dict[str, Edge]] = [{} for _ in graph.nodes]
+    for place in placed:
+        if not place.moved:
+            edges[place.parent][place.edge.name] = place.edge
+    # A path leads through edges that have shorter paths, so those are put in their places first.
+    names = {
+        (place.parent, place.edge.name): _add(edges, place)
+        for place in sorted(placed, key=lambda place: place.path.count("/"))
+        if place.moved
+    }
+    out = [Node(node_id, tuple(added.values())) for node_id, added in enumerate(edges)]
+    out[: len(graph.nodes)] = graph.nodes
+    # Edges that stay with their object, whatever they are called, keep their order there.
+    order: dict[int, dict[str, None]] = {0: {}}
+    for place in placed:
+        name = names.get((place.parent, place.edge.name), place.edge.name)
+        order.setdefault(place.edge.node_id, {})
+        if name is not None:
+            order[place.parent][name] = None
+    for node_id, staying in order.items():
+        children = tuple(edges[node_id][name] for name in staying | dict.fromkeys(edges[node_id]))
+        out[node_id] = replace(out[node_id], children=children)
+    return tuple(out)
 
-    def leaves(self, place: _Placed) -> bool:
-        """Tell whether an edge goes to another object than the one it starts from."""
-        return place.moved and self._find(split_path(place.path)[:-1]) != place.parent
 
-    def add(self, parent: int, place: _Placed) -> None:
-        """Give an object an edge."""
-        edges = self._edges[parent]
-        name = unescape(place.path.rpartition("/")[2]) if place.moved else place.edge.name
-        if place.moved and not all(split_path(place.path) or ("",)):
-            raise SurgeryError(f"'{place.path}' is no path: a name in it is empty")
-        if name in edges:
-            raise KeyCollisionError(f"two objects would be called '{place.path}'")
-        edges[name] = place.edge if name == place.edge.name else replace(place.edge, name=name)
+def _add(edges: list[dict[str, Edge]], place: _Placed) -> str | None:
+    """Put an edge where its path says; return its name if it starts from the object it did.
 
-    def object_above(self, place: _Placed) -> int:
-        """Return the object that an edge shall start from, which is made if need be."""
-        segments = split_path(place.path)
-        if not all(segments) or not segments:
-            raise SurgeryError(f"'{place.path}' is no path: a name in it is empty")
-        parent = 0
-        for depth, segment in enumerate(segments[:-1], 1):
-            found = self._find(segments[:depth])
-            if found is None:
-                found = len(self._edges)
-                name = unescape(segment)
-                if name in self._edges[parent]:
-                    raise KeyCollisionError(f"two objects would be called '{place.path}'")
-                self._edges.append({})
-                self._edges[parent][name] = Edge(name, found)
-                self._at["/".join(segments[:depth])] = found
-            parent = found
-        return parent
-
-    def nodes(self) -> tuple[Node, ...]:
-        """Return the objects with their edges; what no path leads to is left as it is."""
-        known = self._graph.nodes
-        out = []
-        for node_id, edges in enumerate(self._edges):
-            if node_id >= len(known):
-                out.append(Node(node_id, tuple(edges.values())))
-            elif node_id in self._paths:
-                out.append(replace(known[node_id], children=tuple(edges.values())))
-            else:
-                out.append(known[node_id])
-        return tuple(out)
-
-    def _find(self, segments: tuple[str, ...]) -> int | None:
-        """Return the object that a path will lead to, by any edges; None if there will be none."""
-        node_id: int | None = 0
-        for depth, segment in enumerate(segments, 1):
-            further = self._staying.get((node_id or 0, unescape(segment)))
-            if further is None:
-                further = self._at.get("/".join(segments[:depth]))
-            if further is None:
-                return None
-            node_id = further
-        return node_id
+    Objects on the way are made if need be. An edge that is there and leads to the same object is
+    the same edge then.
+    """
+    segments = split_path(place.path)
+    if not segments or not all(segments):
+        raise SurgeryError(f"'{place.path}' is no path: a name in it is empty")
+    *above, name = map(unescape, segments)
+    parent = 0
+    for each in above:
+        if each not in edges[parent]:
+            edges[parent][each] = Edge(each, len(edges))
+            edges.append({})
+        parent = edges[parent][each].node_id
+    edge = place.edge if name == place.edge.name else replace(place.edge, name=name)
+    if edges[parent].setdefault(name, edge).node_id != edge.node_id:
+        raise KeyCollisionError(f"two objects would be called '{place.path}'")
+    return name if parent == place.parent else None

@@ -24,7 +24,7 @@ from ckpttool.meta.object_keys import (
     unescape,
 )
 from ckpttool.surgery.graph_moves import EdgeId, move_edges
-from ckpttool.surgery.plan import Plan, PlannedTensor
+from ckpttool.surgery.plan import Plan, PlannedTensor, refuse_disputes
 from ckpttool.surgery.rules import MoveRule, PrefixRule, Rule, StripPrefixRule
 
 _EMA = "/ExponentialMovingAverage"
@@ -108,8 +108,8 @@ def _rename_keys(plan: Plan, rules: Sequence[Rule], *, strict: bool) -> Plan:
 
 
 def _rename_objects(plan: Plan, graph: ObjectGraph, rules: Sequence[Rule], *, strict: bool) -> Plan:
-    spelled = [_as_path(rule) if isinstance(rule, MoveRule) else rule for rule in rules]
-    named = [_edge_of(graph, rule) if isinstance(rule, MoveRule) else None for rule in spelled]
+    refuse_disputes(plan)
+    spelled = [_settled(graph, rule) if isinstance(rule, MoveRule) else rule for rule in rules]
     used: set[int] = set()
     moves: dict[EdgeId, str] = {}
     matched = set()
@@ -117,23 +117,20 @@ def _rename_objects(plan: Plan, graph: ObjectGraph, rules: Sequence[Rule], *, st
         for at, rule in enumerate(spelled):
             if edge == _SAVE_COUNTER and isinstance(rule, (PrefixRule, StripPrefixRule)):
                 continue
-            # The edge that a rule names may have another path than the one its object goes by.
-            exactly = isinstance(rule, MoveRule) and named[at] == edge
-            new = rule.new if exactly and isinstance(rule, MoveRule) else rule.rename(path)
+            new = rule.rename(path)
             if new is not None:
                 used.add(at)
                 matched.add(path)
                 moves[edge] = new
                 break
-    there = {at for at, edge in enumerate(named) if edge is not None}
-    _refuse_dead(rules, used, [path for _, path in _edges(graph)], there)
+    _refuse_dead(rules, used, [path for _, path in _edges(graph)], spelled)
     if strict:
         parts = [split_key(tensor.key) for tensor in plan.tensors]
         own = ["/".join(part.path) for part in parts if part is not None and part.slot is None]
         alone = [name for name in own if name not in matched and name != _SAVE_COUNTER[1]]
         if alone:
             raise SelectionError(f"no rule matches {listed(alone)}", path=plan.source.prefix)
-    return _checked(follow_graph(plan, graph, move_edges(graph, moves)))
+    return _checked(refuse_disputes(follow_graph(plan, graph, move_edges(graph, moves))))
 
 
 def follow_graph(plan: Plan, before: ObjectGraph, after: ObjectGraph) -> Plan:
@@ -168,6 +165,21 @@ def _edges(graph: ObjectGraph) -> Iterable[tuple[EdgeId, str]]:
                 yield (node.id, edge.name), f"{base}/{name}" if base else name
 
 
+def _settled(graph: ObjectGraph, rule: MoveRule) -> MoveRule:
+    """Return a rule for the path that the edge it names goes by, whatever path it was named by.
+
+    Only so does it hold for what is below, whose paths begin with that one.
+    """
+    rule = _as_path(rule)
+    above, _, name = rule.old.rpartition("/")
+    parent = graph.node_at(above)
+    base = None if parent is None else graph.paths[parent]
+    if base is None or graph.node_at(rule.old) is None:
+        return rule
+    name = escape(unescape(name))
+    return MoveRule(f"{base}/{name}" if base else name, rule.new)
+
+
 def _as_path(rule: MoveRule) -> MoveRule:
     """Return a rule between paths for one that may be between keys."""
     old, new = (object_path(name) if ATTRIBUTES in name else name for name in (rule.old, rule.new))
@@ -184,30 +196,24 @@ def _as_path(rule: MoveRule) -> MoveRule:
     return MoveRule(old.strip("/"), new.strip("/"))
 
 
-def _edge_of(graph: ObjectGraph, rule: MoveRule) -> EdgeId | None:
-    """Return the edge that a path names, by any way the graph has."""
-    above, _, name = rule.old.rpartition("/")
-    parent = graph.node_at(above)
-    if parent is None or graph.node_at(rule.old) is None:
-        return None
-    return parent, unescape(name)
-
-
 def _refuse_dead(
-    rules: Sequence[Rule], used: Set[int], names: Sequence[str], there: Set[int] = frozenset()
+    rules: Sequence[Rule],
+    used: Set[int],
+    names: Sequence[str],
+    spelled: Sequence[Rule] | None = None,
 ) -> None:
     """Refuse rules that do nothing.
 
     Args:
-        rules: all rules.
+        rules: all rules, as they were given.
         used: the numbers of those that did something.
         names: what there was to match.
-        there: the numbers of those that name something, by another name than those in `names`.
+        spelled: all rules, as they were held against the names.
     """
     for at, rule in enumerate(rules):
         if at in used:
             continue
-        if at in there or any(rule.rename(name) is not None for name in names):
+        if any((spelled or rules)[at].rename(name) is not None for name in names):
             raise SelectionError(
                 f"the rule '{rule.text}' matches nothing that an earlier rule has not"
             )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ckpttool.errors import CkptError, KeyCollisionError, SurgeryError
@@ -152,6 +152,19 @@ CASES: dict[str, Case] = {
         {"a": {"w": V}, "b": {"m": "@a"}, "c": {"k": V}},
         {"a": "c/d/e/a"},
         {"b": {"m": {"w": V}}, "c": {"k": V, "d": {"e": {"a": "@b/m"}}}},
+    ),
+    "into what a further name will lead to": Case(
+        {"a": {"to_b": "@b"}, "b": {"w": V}, "z": V},
+        {"a/to_b": "q", "z": "q/z"},
+        {"b": {"w": V, "z": V}, "q": "@b"},
+    ),
+    "into what a moved object leads to by a further name": Case(
+        {"a": {"up": "@b", "w": V}, "b": {"v": V}, "z": V},
+        {"a": "c/a", "z": "c/a/up/z"},
+        {"b": {"v": V, "z": V}, "c": {"a": {"up": "@b", "w": V}}},
+    ),
+    "two names of one object become one": Case(
+        {"a": {"s": "@z", "w": V}, "z": V}, {"a/s": "q", "z": "q"}, {"a": {"w": V}, "q": V}
     ),
     "circle": Case(CIRCLE, {"a": "x"}, {"x": {"w": V, "me": "@x", "b": {"v": V, "up": "@x"}}}),
     "edge of a circle": Case(
@@ -336,6 +349,74 @@ def absolute(graph: ObjectGraph, names: dict[tuple[int, str], str]) -> dict[tupl
                 paths[edge.node_id] = path
                 queue.append(edge.node_id)
     return moves
+
+
+def put(graph: ObjectGraph, moves: dict[tuple[int, str], str]) -> list[dict[str, int]] | None:
+    """Return where the edges of each object lead if moved ones are put in place one by one."""
+    edges: list[dict[str, int]] = [{} for _ in graph.nodes]
+    moved = []
+    for node in graph.nodes:
+        for edge in node.children:
+            if (node.id, edge.name) in moves:
+                moved.append((moves[node.id, edge.name].split("/"), edge.node_id))
+            else:
+                edges[node.id][edge.name] = edge.node_id
+    for names, target in sorted(moved, key=lambda each: len(each[0])):
+        at = 0
+        for name in names[:-1]:
+            if name not in edges[at]:
+                edges[at][name] = len(edges)
+                edges.append({})
+            at = edges[at][name]
+        if edges[at].setdefault(names[-1], target) != target:
+            return None
+    return edges
+
+
+def walks(edges: list[dict[str, int]], known: int, length: int) -> set[tuple[str, int]]:
+    """Return the paths up to some length, each with the object of before that it leads to."""
+    found = {("", 0)}
+    for _ in range(length):
+        found |= {
+            (f"{path}/{name}", child) for path, at in found for name, child in edges[at].items()
+        }
+    return {(path, at) for path, at in found if at < known}
+
+
+PLAIN_NAMES = st.sampled_from("abcxy")
+
+
+@settings(max_examples=300)
+@given(graphs(), st.data())
+def test_moves_are_refused_only_where_two_objects_meet(
+    graph: ObjectGraph, data: st.DataObject
+) -> None:
+    # All objects hold values here, so that no edge is let go of.
+    attribute = Attribute("VARIABLE_VALUE", "", "a key of its own")
+    full = ObjectGraph(tuple(replace(node, attributes=(attribute,)) for node in graph.nodes))
+    edges = [
+        (node.id, edge.name)
+        for node in full.nodes
+        for edge in node.children
+        if edge.name.isalnum() and full.paths[node.id] is not None
+    ]
+    chosen = data.draw(st.lists(st.sampled_from(edges), max_size=3, unique=True)) if edges else []
+    moves = {
+        edge: "/".join(data.draw(st.lists(PLAIN_NAMES, min_size=1, max_size=3))) for edge in chosen
+    }
+    expected = put(full, moves)
+    try:
+        moved = move_edges(full, moves)
+    except KeyCollisionError:
+        assert expected is None
+        return
+    except SurgeryError as error:
+        assert "nothing would lead to" in str(error)
+        return
+    assert expected is not None
+    found = [{edge.name: edge.node_id for edge in node.children} for node in moved.nodes]
+    known = len(full.nodes)
+    assert walks(found, known, 4) == walks(expected, known, 4)
 
 
 @given(graphs(), st.data())

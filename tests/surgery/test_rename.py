@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from ckpttool.checkpoint.open import open_checkpoint
 from ckpttool.errors import KeyCollisionError, SelectionError, SurgeryError
+from ckpttool.meta.object_graph import ObjectGraph
 from ckpttool.meta.object_keys import ATTRIBUTES, GRAPH_KEY, escape, object_path
 from ckpttool.surgery.plan import Plan
 from ckpttool.surgery.rename import promote_averages, rename
@@ -183,6 +185,50 @@ def test_other_paths_of_shared_objects(rule: str, expected: dict[str, str]) -> N
     assert after.graph.node_at(old) is None
     if "/up/" not in rule:
         assert after.graph.node_at(new) == plan.graph.node_at(old)
+
+
+@pytest.mark.parametrize("scope", ["again", "deep"])
+def test_a_rule_by_another_path_holds_for_all_that_is_below(scope: str) -> None:
+    plan = plan_of(SHARED)
+    after = rename(plan, moves(f"{scope}/below=q", "again=z2"))
+    assert renamed(after) == {"again/below/w": "q/w"}
+    assert plan.graph is not None
+    assert after.graph is not None
+    for old, new in (("again", "z2"), ("deep", "deep"), ("again/below", "q"), ("again/x", "z2/x")):
+        assert after.graph.node_at(new) == plan.graph.node_at(old)
+    assert after.graph.node_at("z2/below") is None
+
+
+def test_a_scope_before_a_rule_by_another_path() -> None:
+    with pytest.raises(SelectionError, match="'deep/below=q' matches nothing that an earlier"):
+        rename(plan_of(SHARED), moves("again=z2", "deep/below=q"))
+
+
+def test_two_names_of_one_object_become_one() -> None:
+    after = rename(plan_of(SHARED), moves("again=q", "deep=q"))
+    assert renamed(after) == {"again/below/w": "q/below/w"}
+
+
+def with_two_claims(plan: Plan) -> Plan:
+    """Return a plan in which the object `z` claims the tensor of `again/below/w` as well."""
+    graph = plan.graph
+    assert graph is not None
+    nodes = list(graph.nodes)
+    at, other = graph.node_at("z"), graph.node_at("again/below/w")
+    assert at is not None
+    assert other is not None
+    nodes[at] = replace(nodes[at], attributes=nodes[other].attributes)
+    kept = tuple(tensor for tensor in plan.tensors if tensor.key != "z" + VALUE)
+    return replace(plan, graph=ObjectGraph(tuple(nodes), graph.unknown), tensors=kept)
+
+
+@pytest.mark.parametrize("rule", ["z=y", "again/below/w=again/below/v", "b=c", "again=q"])
+def test_a_tensor_that_two_objects_claim(rule: str) -> None:
+    with pytest.raises(SurgeryError, match="claim the same tensor") as caught:
+        rename(with_two_claims(plan_of(SHARED)), moves(rule))
+    assert caught.value.key == "again/below/w" + VALUE
+    assert "'again/below/w'" in str(caught.value)
+    assert "'z'" in str(caught.value)
 
 
 def odd_paths() -> list[str]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal
 from ckpttool.bundle.entry import BundleEntry
 from ckpttool.bundle.reader import BundleReader
 from ckpttool.checkpoint.open import Checkpoint
+from ckpttool.errors import CorruptError, SurgeryError
 from ckpttool.meta.object_graph import ObjectGraph
 from ckpttool.meta.object_keys import GRAPH_KEY, object_path
 from ckpttool.tensor.slices import TensorSlice
@@ -174,12 +175,45 @@ class Plan:
         return replace(self, notes=(*self.notes, *notes))
 
 
+def refuse_disputes(plan: Plan) -> Plan:
+    """Return the plan if each tensor belongs to one object of the graph.
+
+    TensorFlow writes no other checkpoint, and a new name for one of the objects would leave the
+    other without its tensor.
+
+    Raises:
+        SurgeryError: two objects claim the same key.
+    """
+    if plan.graph is None:
+        return plan
+    disputed = plan.graph.claims({tensor.key for tensor in plan.tensors}).disputed
+    if not disputed:
+        return plan
+    key = disputed[0]
+    claiming = [
+        f"'{plan.graph.paths[node.id] or f'node {node.id}'}'"
+        for node in plan.graph.nodes
+        if any(attribute.checkpoint_key == key for attribute in node.attributes)
+    ]
+    raise SurgeryError(
+        f"{' and '.join(dict.fromkeys(claiming))} claim the same tensor in the object graph",
+        path=plan.source.prefix,
+        key=key,
+    )
+
+
 def _planned(source: Checkpoint, key: str) -> PlannedTensor:
     """Return a tensor of the source as it is."""
     entry, reader = source.entries[key], source.reader
     if not entry.slices or not isinstance(reader, BundleReader):
         return PlannedTensor(key, key, entry)
-    return PlannedTensor(key, key, entry, tuple(reader.index.slice_entries(key)))
+    slices = tuple(reader.index.slice_entries(key))
+    seen: set[TensorSlice] = set()
+    for part, _ in slices:
+        if part in seen:
+            raise CorruptError(f"slice {part} is listed twice", path=reader.index.path, key=key)
+        seen.add(part)
+    return PlannedTensor(key, key, entry, slices)
 
 
 _KEY_ENCODING = ("utf-8", "surrogateescape")

@@ -11,7 +11,7 @@ from ckpttool.errors import SurgeryError
 from ckpttool.meta.object_graph import Attribute
 from ckpttool.meta.object_keys import GRAPH_KEY
 from ckpttool.surgery.graph_drops import AttributeId, drop_attributes
-from ckpttool.surgery.plan import Plan
+from ckpttool.surgery.plan import Plan, refuse_disputes
 
 SLOT_KINDS = frozenset({"slot"})
 OPTIMIZER_KINDS = frozenset({"slot", "optimizer"})
@@ -108,7 +108,14 @@ def prune(plan: Plan, dropped: Set[str]) -> Plan:
         return replace(plan, tensors=left)
     claims = plan.graph.claims({tensor.key for tensor in plan.tensors})
     held = {_attribute_id(claims.owners[t.key]) for t in left if t.key in claims.owners}
-    lost = {_attribute_id(claims.owners[t.key]) for t in going if t.key in claims.owners}
+    gone = {claims.owners[t.key][1].checkpoint_key for t in going if t.key in claims.owners}
+    # Damage may have more than one object claim a key: then none of them has the tensor any more.
+    lost = {
+        (node.id, attribute.name)
+        for node in plan.graph.nodes
+        for attribute in node.attributes
+        if attribute.checkpoint_key in gone
+    }
     for tensor in going:
         if tensor.key in claims.owners and _attribute_id(claims.owners[tensor.key]) in held:
             raise SurgeryError(
@@ -121,7 +128,7 @@ def prune(plan: Plan, dropped: Set[str]) -> Plan:
     if any(tensor.key not in claims.owners for tensor in going):
         notes.append("tensors that a saver of the program's own wrote were dropped")
     graph = drop_attributes(plan.graph, lost)
-    return replace(plan, tensors=left, graph=graph).with_notes(*notes)
+    return refuse_disputes(replace(plan, tensors=left, graph=graph).with_notes(*notes))
 
 
 def _selected(rows: list[_Name], patterns: tuple[str, ...]) -> set[str]:

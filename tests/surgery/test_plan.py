@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from ckpttool.checkpoint.open import open_checkpoint
+from ckpttool.errors import CorruptError
 from ckpttool.meta.object_graph import ObjectGraph
 from ckpttool.meta.object_keys import GRAPH_KEY
 from ckpttool.surgery.plan import Change, Plan
+from tests.support import encoder
 from tests.support.fixtures import BundleFixture, bundle, bundles
+from tests.support.handmade import Bundle
 
 ANY_BUNDLE = pytest.mark.parametrize("fixture", bundles(), ids=lambda fixture: fixture.name)
 VALUE = "/.ATTRIBUTES/VARIABLE_VALUE"
@@ -127,3 +131,14 @@ def test_notes_add_up() -> None:
     plan = plan_of("v2/tf2.21/merged/model")
     assert plan.with_notes("a").with_notes().with_notes("b", "c").notes == ("a", "b", "c")
     assert plan.notes == ()
+
+
+def test_a_slice_that_is_listed_twice(tmp_path: Path) -> None:
+    half = ((0, 2),)
+    made = Bundle().add_slices(b"p", 4, (2,), [(half, b"ab")])
+    made.records[b"p"] = encoder.entry(4, (2,), slices=[half, half])
+    prefix = made.write(tmp_path / "twice")
+    with pytest.raises(CorruptError, match="listed twice") as caught:
+        Plan.of(open_checkpoint(prefix))
+    assert caught.value.key == "p"
+    assert caught.value.path == f"{prefix}.index"

@@ -145,6 +145,26 @@ def test_half_a_table(half: str) -> None:
     assert whole.graph.node_at("dense") is not None
 
 
+def test_a_tensor_that_two_objects_claim() -> None:
+    plan = plan_of("v2/tf2.21/references/ckpt-1")
+    assert plan.graph is not None
+    nodes = list(plan.graph.nodes)
+    at, other = plan.graph.node_at("z"), plan.graph.node_at("again/below/w")
+    assert at is not None
+    assert other is not None
+    nodes[at] = replace(nodes[at], attributes=nodes[other].attributes)
+    both = "again/below/w" + VALUE
+    left = tuple(tensor for tensor in plan.tensors if tensor.key != "z" + VALUE)
+    damaged = replace(plan, graph=ObjectGraph(tuple(nodes)), tensors=left)
+    mended = prune(damaged, {both})
+    assert mended.graph is not None
+    assert mended.graph.node_at("z") is None
+    assert mended.graph.claims({one.key for one in mended.tensors}).missing == ()
+    with pytest.raises(SurgeryError, match="claim the same tensor") as caught:
+        prune(damaged, {"save_counter" + VALUE})
+    assert caught.value.key == both
+
+
 def test_what_a_saver_of_the_program_wrote() -> None:
     plan = plan_of("v2/tf2.21/registered_saver/ckpt-1")
     pruned = prune(plan, {"custom/registered"})

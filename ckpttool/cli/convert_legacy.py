@@ -80,7 +80,7 @@ EXAMPLES = (
     help="Begin another data shard at this size, such as 2GiB.",
 )
 @click.option("-n", "--dry-run", is_flag=True, help="Print the plan; write nothing.")
-@click.option("--force", is_flag=True, help="Replace what is at DST.")
+@click.option("--force", is_flag=True, help="Replace what is at DST; do without missing assets.")
 @click.option("--update-state", is_flag=True, help="Make it the latest in its folder's state file.")
 @click.option(
     "--meta",

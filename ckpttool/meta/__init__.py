@@ -29,4 +29,5 @@ session_signatures      its signatures, as those of a SavedModel
 saved_model             the message of the SavedModel that it becomes
 graph_tensors           tensors of a graph: names, dtypes, shapes, what they need
 graph_saver             how a graph restores its variables, brought up to date
+graph_loading           what loaders of today would refuse in a graph, said otherwise
 """

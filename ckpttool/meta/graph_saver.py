@@ -15,8 +15,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
-from ckpttool.errors import CorruptError
-
 if TYPE_CHECKING:
     from ckpttool import pb
 
@@ -52,22 +50,6 @@ def update_saver(metagraph: pb.MetaGraphDef) -> tuple[str, ...]:
     if saver.restore_op_name:
         saver.version = pb.SaverDef.V2
     return tuple(sorted(keys))
-
-
-def with_bundle_saver(path: str) -> bytes:
-    """Return the MetaGraph of a file as bytes, its Saver brought up to date.
-
-    Raises:
-        CkptError: the file cannot be read, or holds no MetaGraph.
-    """
-    from ckpttool import pb
-    from ckpttool.meta.metagraph_file import read_graph_file
-
-    metagraph = read_graph_file(path).message
-    if not isinstance(metagraph, pb.MetaGraphDef):
-        raise CorruptError("not a MetaGraph of one program", path=path)
-    update_saver(metagraph)
-    return metagraph.SerializeToString(deterministic=True)
 
 
 class _Graph:

@@ -6,14 +6,14 @@ import re
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
+from ckpttool.meta.graph_loading import SCALAR_PLACEHOLDERS
+
 if TYPE_CHECKING:
     from ckpttool import pb
 
 PLACEHOLDERS = frozenset({"Placeholder", "PlaceholderV2", "PlaceholderWithDefault"})
 _TENSOR = re.compile(r"([^:^]+)(?::([0-9]{1,9}))?\Z")
 _REFERENCE = 100  # what dtypes of reference variables have on top
-# Before this version of the format, a placeholder of any rank was written as a scalar.
-_SCALAR_PLACEHOLDERS = 24
 
 
 class GraphTensors:
@@ -110,7 +110,7 @@ class GraphTensors:
         if node.op not in PLACEHOLDERS or "shape" not in node.attr:
             return None
         shape = node.attr["shape"].shape
-        return shape if shape.dim or self._producer >= _SCALAR_PLACEHOLDERS else None
+        return shape if shape.dim or self._producer >= SCALAR_PLACEHOLDERS else None
 
 
 def _output_type(node: pb.NodeDef, op: pb.OpDef, index: int) -> int | None:

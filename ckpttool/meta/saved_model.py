@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ckpttool.errors import CorruptError, UnsupportedError
+from ckpttool.meta.graph_loading import make_loadable
 from ckpttool.meta.graph_saver import update_saver
 from ckpttool.meta.graph_tensors import GraphTensors
 from ckpttool.meta.session_bundle import ASSETS, GRAPH, INIT_OP, SIGNATURES, SessionBundle
@@ -35,6 +36,7 @@ class BuiltModel:
             they are from.
         unfed: placeholders that a signature's outputs need and its inputs lack, by its key.
         keys: of the variables that the graph restores, as far as they are known.
+        notes: what else the user should know, in words.
     """
 
     data: bytes
@@ -42,6 +44,7 @@ class BuiltModel:
     unmapped: tuple[UnmappedSignature, ...]
     unfed: tuple[tuple[str, str], ...]
     keys: tuple[str, ...]
+    notes: tuple[str, ...]
 
 
 def build_saved_model(bundle: SessionBundle) -> BuiltModel:
@@ -61,6 +64,7 @@ def build_saved_model(bundle: SessionBundle) -> BuiltModel:
         metagraph.graph_def.CopyFrom(bundle.graph)
     tensors = GraphTensors(bundle.graph, metagraph.meta_info_def.stripped_op_list)
     keys = update_saver(metagraph)
+    notes = make_loadable(metagraph)
     if SERVE_TAG not in metagraph.meta_info_def.tags:
         metagraph.meta_info_def.tags.append(SERVE_TAG)
     signatures, unmapped = map_signatures(bundle, tensors)
@@ -83,6 +87,7 @@ def build_saved_model(bundle: SessionBundle) -> BuiltModel:
         unmapped=unmapped,
         unfed=tuple(_unfed(signatures, tensors)),
         keys=keys,
+        notes=notes,
     )
 
 

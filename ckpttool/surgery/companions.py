@@ -36,8 +36,9 @@ class PlannedMeta:
         prefix: the destination.
         mode: `"auto"`, `"copy"` or `"drop"`.
         generation: the format that is written.
-        updated: its bytes with the Saver brought up to date, where a bundle is made of a V1
-            checkpoint; else None.
+        updated: its bytes brought up to date, where a bundle is made of a V1 checkpoint; else
+            None.
+        update_notes: what the user should know of that.
     """
 
     plan: Plan
@@ -45,6 +46,7 @@ class PlannedMeta:
     mode: MetaMode
     generation: Generation
     updated: bytes | None
+    update_notes: tuple[str, ...] = ()
 
     def write(self) -> tuple[str | None, list[str]]:
         """Carry the file along once the checkpoint is there, or say why not.
@@ -79,7 +81,7 @@ class PlannedMeta:
             staged.commit(replace_last=True)
         if plan.keys_changed:
             note += "; it still names the variables as they were"
-        return destination, [note]
+        return destination, [note, *self.update_notes]
 
     def _keep(self) -> tuple[str | None, list[str]]:
         """Deal with the file of a checkpoint changed in place, or next to which another is."""
@@ -108,12 +110,12 @@ def planned_meta(plan: Plan, prefix: str, mode: MetaMode, generation: Generation
     """
     source = plan.source.prefix + META_SUFFIX
     carried = mode == "copy" or (mode == "auto" and not plan.keys_changed)
-    updated = None
+    updated, notes = None, ()
     if carried and plan.source.generation != generation == "V2" and is_regular(source):
-        from ckpttool.meta.graph_saver import with_bundle_saver
+        from ckpttool.meta.graph_loading import updated_metagraph
 
-        updated = with_bundle_saver(source)
-    return PlannedMeta(plan, prefix, mode, generation, updated)
+        updated, notes = updated_metagraph(source)
+    return PlannedMeta(plan, prefix, mode, generation, updated, notes)
 
 
 def removal_notes(paths: list[str]) -> list[str]:

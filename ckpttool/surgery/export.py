@@ -30,7 +30,7 @@ from ckpttool.storage.source import RandomAccessFile, file_error
 from ckpttool.storage.staging import StagedFiles
 from ckpttool.surgery.apply import OnProgress, WriteOptions, write_plan
 from ckpttool.surgery.carry import DataMode
-from ckpttool.surgery.export_assets import ASSETS_FOLDER, asset_names, check_assets, copy_assets
+from ckpttool.surgery.export_assets import ASSETS_FOLDER, asset_names, copy_assets, find_assets
 from ckpttool.surgery.export_folder import StagedFolder
 from ckpttool.surgery.plan import Plan
 from ckpttool.surgery.receipt import Receipt
@@ -104,7 +104,8 @@ def convert_export(
         folder: of the export, with its `export.meta`.
         destination: the folder to be made. The last folder above it is made if need be.
         data: how data shards of a checkpoint of format V2 get there.
-        force: replace a SavedModel that is there, as a whole.
+        force: replace a SavedModel that is there, as a whole, and convert an export although
+            some of its assets are missing.
         on_progress: told bytes of variables copied and bytes to copy, if any are.
 
     Raises:
@@ -114,7 +115,7 @@ def convert_export(
         DestinationError: there is something at the destination, or it shares files with the export.
         CkptError: a file could not be read or written. Nothing is left behind in any case.
     """
-    export = _Export(folder)
+    export = _Export(folder, force=force)
     destination = _checked(destination, folder, force=force)
     with (
         export.opened() as ckpt,
@@ -143,12 +144,12 @@ def export_receipt(folder: str, destination: str, *, force: bool = False) -> Exp
     Args:
         folder: as for `convert_export`, like the others.
         destination: the folder to be made.
-        force: replace a SavedModel that is there.
+        force: likewise.
 
     Raises:
         CkptError: as converting would.
     """
-    export = _Export(folder)
+    export = _Export(folder, force=force)
     destination = _checked(destination, folder, force=force)
     with export.opened():
         return export.receipt(destination)
@@ -163,12 +164,11 @@ class _Written:
 class _Export:
     """An export, all of which has been checked but for the values of its variables."""
 
-    def __init__(self, folder: str) -> None:
+    def __init__(self, folder: str, *, force: bool) -> None:
         self._folder = folder
         self._meta = os.path.join(folder, EXPORT_META)
         self._bundle: SessionBundle = read_session_bundle(self._meta)
-        self._assets = asset_names(self._bundle)
-        self._others = check_assets(folder, self._assets)
+        self._assets = find_assets(folder, asset_names(self._bundle), all_needed=not force)
         self._model: BuiltModel = build_saved_model(self._bundle)
 
     def opened(self) -> AbstractContextManager[Checkpoint | None]:
@@ -202,10 +202,10 @@ class _Export:
             )
         with StagedFiles() as staged:
             copied = 0
-            if self._assets:
+            if self._assets.present:
                 assets = os.path.join(folder, ASSETS_FOLDER)
                 make_folder(assets)
-                copied = copy_assets(self._folder, self._assets, assets, staged)
+                copied = copy_assets(self._folder, self._assets.present, assets, staged)
             file = staged.create(os.path.join(folder, SAVED_MODEL_NAME), mode=0o600)
             file.write(self._model.data)
             file.take_permissions(self._meta)
@@ -227,7 +227,7 @@ class _Export:
             destination=destination,
             signatures=self._model.signatures,
             unmapped=self._model.unmapped,
-            assets=self._assets,
+            assets=self._assets.present,
             init_op=self._bundle.init_op,
             variables=None,
             bytes_written=0,
@@ -235,6 +235,7 @@ class _Export:
         )
 
     def _notes(self) -> Iterable[str]:
+        yield from self._model.notes
         for signature in self._model.unmapped:
             name = (
                 "default signature" if signature.name is None else f"signature '{signature.name}'"
@@ -250,8 +251,13 @@ class _Export:
                 f"signature '{key}' needs the placeholder '{placeholder}', which is not among its"
                 " inputs; tf.saved_model.load refuses that"
             )
-        if self._others:
-            yield f"files that are no assets were left behind: {listed(self._others)}"
+        if self._assets.missing:
+            yield (
+                f"the graph reads assets that the export lacks: {listed(self._assets.missing)}; "
+                "what needs them fails, the init op first of all"
+            )
+        if self._assets.others:
+            yield f"files that are no assets were left behind: {listed(self._assets.others)}"
 
 
 def _checked(destination: str, folder: str, *, force: bool) -> str:

@@ -11,6 +11,7 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 from ckpttool.errors import CkptError, CorruptError, FileAccessError, MissingFileError
 from ckpttool.meta.session_bundle import SessionBundle
@@ -39,12 +40,28 @@ def asset_names(bundle: SessionBundle) -> tuple[str, ...]:
     return names
 
 
-def check_assets(folder: str, names: tuple[str, ...]) -> tuple[str, ...]:
-    """Check that each asset can be read, and return what else is in their folder.
+@dataclass(frozen=True, slots=True)
+class FoundAssets:
+    """What there is of the assets of an export.
+
+    Attributes:
+        present: names of those that can be read, in the order of the export.
+        missing: names of those that are not there.
+        others: what else is in their folder, sorted.
+    """
+
+    present: tuple[str, ...]
+    missing: tuple[str, ...]
+    others: tuple[str, ...]
+
+
+def find_assets(folder: str, names: tuple[str, ...], *, all_needed: bool = True) -> FoundAssets:
+    """Check that each asset can be read.
 
     Args:
         folder: of the export.
         names: as `asset_names` returns them.
+        all_needed: refuse an export that lacks some.
 
     Raises:
         MissingFileError: an asset is missing.
@@ -54,16 +71,31 @@ def check_assets(folder: str, names: tuple[str, ...]) -> tuple[str, ...]:
     path = os.path.join(folder, ASSETS_FOLDER)
     if not names:
         try:
-            return tuple(sorted(os.listdir(path)))
+            return FoundAssets((), (), tuple(sorted(os.listdir(path))))
         except OSError:
-            return ()
-    if not os.path.lexists(path):
-        raise _missing(os.path.join(path, names[0]))
-    with _opened(path, _FOLDER_FLAGS) as parent:
-        for name in names:
-            with _opened(os.path.join(path, name), _FILE_FLAGS, parent):
-                pass
-        return tuple(sorted(set(os.listdir(parent)) - set(names)))
+            return FoundAssets((), (), ())
+    missing = list(names)
+    others: tuple[str, ...] = ()
+    if os.path.lexists(path):
+        with _opened(path, _FOLDER_FLAGS) as parent:
+            missing = [name for name in names if not _is_readable(os.path.join(path, name), parent)]
+            others = tuple(sorted(set(os.listdir(parent)) - set(names)))
+    if missing and all_needed:
+        raise MissingFileError(
+            "an asset of the export is missing; --force converts without it",
+            path=os.path.join(path, missing[0]),
+        )
+    present = tuple(name for name in names if name not in missing)
+    return FoundAssets(present, tuple(missing), others)
+
+
+def _is_readable(path: str, parent: int) -> bool:
+    """Tell whether there is an asset; raises what `_opened` does if there is and it cannot be."""
+    try:
+        with _opened(path, _FILE_FLAGS, parent):
+            return True
+    except MissingFileError:
+        return False
 
 
 def copy_assets(folder: str, names: tuple[str, ...], destination: str, staged: StagedFiles) -> int:
@@ -71,7 +103,7 @@ def copy_assets(folder: str, names: tuple[str, ...], destination: str, staged: S
 
     Args:
         folder: of the export.
-        names: as `asset_names` returns them.
+        names: of those that are there.
         destination: the folder for the copies, which exists.
         staged: the set of files that they become part of.
     """

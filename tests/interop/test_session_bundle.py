@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,6 +19,7 @@ import pytest
 
 from ckpttool.checkpoint.open import open_checkpoint
 from ckpttool.surgery.export import convert_export
+from tests.support.conversions import convert
 from tests.support.exports import (
     ASSETS,
     SAMPLE,
@@ -25,10 +27,12 @@ from tests.support.exports import (
     edit,
     expected,
     exports,
+    exports_of_examples,
     with_old_save,
     with_old_saver,
     with_signatures,
 )
+from tests.support.fixtures import FIXTURES
 
 VARIABLE = "CKPT_TF115_PYTHON"
 X = np.array([[1.0, -2.0], [3.0, 5.0]], np.float32)
@@ -92,6 +96,49 @@ def check_values(tf: Any, model: Path) -> set[str]:
 def test_every_export(tf: Any, tmp_path: Path, name: str) -> None:
     keys = check_values(tf, converted(copied(name, tmp_path / "export"), tmp_path))
     assert "serving_default" in keys
+
+
+@pytest.mark.parametrize("name", exports_of_examples())
+def test_builds_from_source_and_placeholders_of_any_shape(
+    tf: Any, tmp_path: Path, name: str
+) -> None:
+    model = converted(copied(name, tmp_path / "export"), tmp_path)
+    values = np.array([[1.0], [4.0]], np.float32)
+    examples = [
+        tf.train.Example(
+            features=tf.train.Features(
+                feature={"x": tf.train.Feature(float_list=tf.train.FloatList(value=row))}
+            )
+        ).SerializeToString()
+        for row in values
+    ]
+    with loaded(tf, model) as (session, _):
+        assert np.allclose(session.run("y:0", {"examples:0": examples}), values * 0.5 + 2)
+    signatures = tf.saved_model.load(str(model)).signatures
+    assert set(signatures) == {"serving_default", "from_x"}
+    (scores,) = signatures["serving_default"](tf.constant(examples)).values()
+    assert np.allclose(scores.numpy(), values * 0.5 + 2)
+    (y,) = signatures["from_x"](tf.constant(values)).values()
+    assert np.allclose(y.numpy(), values * 0.5 + 2)
+
+
+@pytest.mark.parametrize("producer", ["tf0.12", "tf1.4"])
+def test_a_graph_by_a_build_from_source(tf: Any, tmp_path: Path, producer: str) -> None:
+    source = f"{FIXTURES}/v1/{producer}/built_from_source/model.ckpt-3"
+    convert(source, tmp_path / "model.ckpt-3")
+    v1 = tf.compat.v1
+    with tf.Graph().as_default(), v1.Session() as session:
+        saver = v1.train.import_meta_graph(str(tmp_path / "model.ckpt-3.meta"))
+        saver.restore(session, str(tmp_path / "model.ckpt-3"))
+        assert session.run("sum:0", {"fed:0": [1.0, 1.0]}).tolist() == [1.0, 1.25]
+
+
+def test_an_export_without_its_asset(tf: Any, tmp_path: Path) -> None:
+    source = copied(ASSETS, tmp_path / "export")
+    edit(source, lambda message: message.collection_def.pop("serving_init_op"))
+    shutil.rmtree(source / "assets")
+    convert_export(str(source), str(tmp_path / "model"), force=True)
+    check_values(tf, tmp_path / "model")
 
 
 @pytest.mark.parametrize("row", EXPECTED, ids=lambda row: row["name"])

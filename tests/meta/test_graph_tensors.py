@@ -118,7 +118,7 @@ def test_dtype_and_shape(
 
 
 def test_in_an_old_graph_a_scalar_placeholder_is_of_any_rank() -> None:
-    tensors = GraphTensors(graph(producer=23), pb.OpList())
+    tensors = GraphTensors(graph(producer=21), pb.OpList())
     assert tensors.info("old:0").tensor_shape.unknown_rank
     assert not tensors.info("x:0").tensor_shape.unknown_rank
 

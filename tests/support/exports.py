@@ -25,7 +25,16 @@ ASSETS = "session_bundle/tf1.4/assets/export/00000123"
 
 
 def exports() -> tuple[dict[str, Any], ...]:
-    """Return what MANIFEST.json says of every export."""
+    """Return what MANIFEST.json says of every export of the model y = x w + b."""
+    return tuple(row for row in _bundles() if "examples" not in row)
+
+
+def exports_of_examples() -> tuple[str, ...]:
+    """Return the exports of y = a x + b of serialized examples, by builds from source."""
+    return tuple(row["name"] for row in _bundles() if "examples" in row)
+
+
+def _bundles() -> tuple[dict[str, Any], ...]:
     return tuple(row for row in manifest() if row["format"] == "SessionBundle")
 
 
@@ -167,14 +176,20 @@ def values(prefix: str) -> dict[str, Any]:
         return {key: ckpt[key] for key in ckpt}
 
 
-def is_whole(folder: Path, source: Path) -> bool:
-    """Tell whether a folder is the SavedModel that `sample_export` becomes."""
+def is_whole(folder: Path, source: Path, assets: tuple[str, ...] = ("words.txt",)) -> bool:
+    """Tell whether a folder is the SavedModel that `sample_export` becomes.
+
+    Args:
+        folder: the one that was written.
+        source: the export.
+        assets: what the MetaGraph says that it reads; the first is there.
+    """
     found = tree(folder)
     with open_checkpoint(str(folder)) as ckpt:
         metagraph = ckpt.metagraph
     assert metagraph is not None
     assert metagraph.tags == ("serve",)
-    assert [asset.filename for asset in metagraph.assets] == ["words.txt"]
+    assert tuple(asset.filename for asset in metagraph.assets) == assets
     same = values(str(folder)), values(f"{source}{os.sep}")
     assert same[0].keys() == same[1].keys()
     assert all(np.array_equal(same[0][key], same[1][key]) for key in same[0])

@@ -147,3 +147,30 @@ def test_a_folder_of_assets_that_is_a_link(sample: Path, tmp_path: Path) -> None
     (sample / "assets").symlink_to(tmp_path / "elsewhere")
     caught = refused_with_nothing_written(FileAccessError, "a symbolic link", sample, tmp_path)
     assert caught.path == str(sample / "assets")
+
+
+def test_missing_assets_are_done_without_by_force(sample: Path, tmp_path: Path) -> None:
+    edit(sample, with_assets("words.txt", "gone.txt"))
+    with pytest.raises(MissingFileError, match="--force converts without it") as caught:
+        convert_export(str(sample), str(tmp_path / "model"))
+    assert caught.value.path == str(sample / "assets" / "gone.txt")
+    receipt = convert_export(str(sample), str(tmp_path / "model"), force=True)
+    assert receipt.assets == ("words.txt",)
+    assert any("that the export lacks: 'gone.txt'" in note for note in receipt.notes)
+    assert is_whole(tmp_path / "model", sample, assets=("words.txt", "gone.txt"))
+
+
+def test_no_folder_of_assets(sample: Path, tmp_path: Path) -> None:
+    shutil.rmtree(sample / "assets")
+    receipt = convert_export(str(sample), str(tmp_path / "model"), force=True)
+    assert receipt.assets == ()
+    assert not (tmp_path / "model" / "assets").exists()
+
+
+def test_force_follows_no_link(sample: Path, tmp_path: Path) -> None:
+    (tmp_path / "secret").write_bytes(b"mine")
+    (sample / "assets" / "words.txt").unlink()
+    (sample / "assets" / "words.txt").symlink_to(tmp_path / "secret")
+    with pytest.raises(FileAccessError, match="symbolic link"):
+        convert_export(str(sample), str(tmp_path / "model"), force=True)
+    assert not (tmp_path / "model").exists()

@@ -110,7 +110,8 @@ def planned_meta(plan: Plan, prefix: str, mode: MetaMode, generation: Generation
     """
     source = plan.source.prefix + META_SUFFIX
     carried = mode == "copy" or (mode == "auto" and not plan.keys_changed)
-    updated, notes = None, ()
+    updated: bytes | None = None
+    notes: tuple[str, ...] = ()
     if carried and plan.source.generation != generation == "V2" and is_regular(source):
         from ckpttool.meta.graph_loading import updated_metagraph
 

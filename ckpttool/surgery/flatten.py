@@ -9,6 +9,9 @@ name is called by its object path, unescaped, in the manner of TensorFlow 1:
     data/.ITERATOR_STATE data_STATE
     state/.py_state      state/py_state
     net/k.S2             net/k/2
+
+So is each of several that have one full name, as the metrics of a Keras model do, whose variables
+are all called "total" and "count": which of them the name is for, nobody can tell.
 """
 
 from __future__ import annotations
@@ -34,7 +37,7 @@ def flatten(plan: Plan, rules: Mapping[str, str] = _NO_RULES) -> Plan:
             variable get names to match.
 
     Raises:
-        KeyCollisionError: two variables have the same full name.
+        KeyCollisionError: a rule gives two tensors one name, or there are two of one path.
         SelectionError: a rule matches nothing.
         SurgeryError: the plan is name-based, or a name is the one of object graphs.
     """
@@ -49,6 +52,8 @@ def flatten(plan: Plan, rules: Mapping[str, str] = _NO_RULES) -> Plan:
     }
     ruled = _ruled(plan, graph, rules)
     names = full_names | _slots_to_match(graph, full_names, ruled) | ruled
+    shared = {key for key in _sharing(names) if key not in ruled}
+    names = {key: name for key, name in names.items() if key not in shared}
     tensors = tuple(replace(t, key=names.get(t.key) or _spelled(t.key)) for t in plan.tensors)
     takers: dict[str, str] = {}
     for before, after in zip(plan.tensors, tensors, strict=True):
@@ -57,13 +62,28 @@ def flatten(plan: Plan, rules: Mapping[str, str] = _NO_RULES) -> Plan:
         other = takers.setdefault(after.key, before.key)
         if other != before.key:
             raise KeyCollisionError(
-                f"{quoted(map(plan.short_name, (other, before.key)))} have the same full name "
+                f"{quoted(map(plan.short_name, (other, before.key)))} would both be called "
                 f"'{after.key}'; give one another name by a rule",
                 path=plan.source.prefix,
             )
-    unnamed = [plan.short_name(tensor.key) for tensor in plan.tensors if tensor.key not in names]
-    note = f"without a full name, called by their object paths: {listed(unnamed)}"
-    return replace(plan, tensors=tensors, graph=None).with_notes(*[note] if unnamed else ())
+    notes = []
+    unnamed = [t.key for t in plan.tensors if t.key not in names and t.key not in shared]
+    for why, found in (
+        ("without a full name", unnamed),
+        ("with a full name that others have too", sorted(shared)),
+    ):
+        if found:
+            said = listed([plan.short_name(key) for key in found])
+            notes.append(f"{why}, called by their object paths: {said}")
+    return replace(plan, tensors=tensors, graph=None).with_notes(*notes)
+
+
+def _sharing(names: Mapping[str, str]) -> list[str]:
+    """Return the keys of tensors whose name another one has as well."""
+    takers: dict[str, list[str]] = {}
+    for key, name in names.items():
+        takers.setdefault(name, []).append(key)
+    return [key for keys in takers.values() if len(keys) > 1 for key in keys]
 
 
 def _ruled(plan: Plan, graph: ObjectGraph, rules: Mapping[str, str]) -> dict[str, str]:

@@ -19,7 +19,7 @@ from ckpttool.surgery.graph_values import with_values
 from ckpttool.surgery.like_matching import Matching
 from ckpttool.surgery.like_notes import SAVE_COUNTER, places_left, tensors_left
 from ckpttool.surgery.like_places import Places
-from ckpttool.surgery.plan import AddedCounter, Plan
+from ckpttool.surgery.plan import AddedCounter, Plan, PlannedTensor
 
 _NO_RULES: Mapping[str, str] = {}
 _SHOWN = 5
@@ -49,7 +49,7 @@ def follow(
     Raises:
         SelectionError: a rule has nothing to place, or no place for it.
         KeyCollisionError: two tensors would take the same place.
-        SurgeryError: one of the two is of the wrong style, no weight has a place, a tensor has
+        SurgeryError: one of the two is of the wrong style, no weight gets a value, a tensor has
             another dtype or shape than its place, or it is not certain which place a name means.
     """
     if plan.graph is not None:
@@ -68,18 +68,36 @@ def follow(
     )
     _refuse_unlike(plan, places, matching)
     left = tensors_left(matching.left, plan.kinds, places, matching.free)
-    kinds = {plan.kinds[tensor.source_key] for tensor in tensors}
-    if "weight" not in kinds and ("weight" in plan.kinds.values() or not tensors):
-        raise SurgeryError(
-            "; ".join(["nothing of the reference is called as a weight of the source", *left]),
-            path=plan.source.prefix,
-        )
+    _refuse_without_weights(plan, places, tensors, left)
     keys = {tensor.key for tensor in tensors}
     counted = SAVE_COUNTER in places.by_key and SAVE_COUNTER not in keys
     added = (AddedCounter(SAVE_COUNTER, save_counter),) if counted else ()
     graph = _emptied(places, {*keys, *(counter.key for counter in added)})
     notes = (*matching.notes, *left, *places_left(places, matching.free))
     return replace(plan, tensors=tensors, graph=graph, added=added).with_notes(*notes)
+
+
+def _refuse_without_weights(
+    plan: Plan, places: Places, tensors: tuple[PlannedTensor, ...], left: list[str]
+) -> None:
+    """Refuse a result that holds nothing of what was learned.
+
+    That a step found a counter, or an array called "Variable" one, makes no model.
+
+    Raises:
+        SurgeryError: one of the two has weights, and no tensor became a weight.
+    """
+    theirs = places.reference.graph_kinds
+    ours = plan.kinds.values()
+    if "weight" in theirs.values():
+        reason = "no weight of the reference is called as a tensor of the source"
+        found = any(theirs.get(tensor.key) == "weight" for tensor in tensors)
+    else:
+        reason = "nothing of the reference is called as a weight of the source"
+        placed = {plan.kinds[tensor.source_key] for tensor in tensors}
+        found = "weight" in placed or ("weight" not in ours and bool(tensors))
+    if not found:
+        raise SurgeryError("; ".join([reason, *left]), path=plan.source.prefix)
 
 
 def _refuse_unlike(plan: Plan, places: Places, matching: Matching) -> None:

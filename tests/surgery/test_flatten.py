@@ -139,15 +139,43 @@ def test_collisions(tmp_path: Path) -> None:
     theirs = {f"{name}/.OPTIMIZER_SLOT/opt/m": "Adam/Variable/m" for name in "pq"}
     for at, (given, wanted) in enumerate(((mine, "other/Adam"), (theirs, "Adam/other/m"))):
         prefix = object_based(tmp_path / f"src{at}", tree, slots, names=twice | given)
-        with pytest.raises(KeyCollisionError) as caught:
-            flattened(prefix)
-        assert "'p', 'q' have the same full name 'Variable'" in str(caught.value)
-        assert caught.value.path == prefix
+        plan = flattened(prefix)
+        assert names(plan) == {
+            "opt/x": "opt/x",
+            "p": "p",
+            "p/.OPTIMIZER_SLOT/opt/m": "p/m",
+            "q": "q",
+            "q/.OPTIMIZER_SLOT/opt/m": "q/m",
+        }
+        (note,) = plan.notes
+        assert note.startswith("with a full name that others have too, called by their object path")
+        assert all(f"'{name}'" in note for name in names(plan) if name != "opt/x")
         found = names(flattened(prefix, {"q": "other"}))
         assert found["p"] == "Variable"
         assert found["q"] == "other"
         assert found["q/.OPTIMIZER_SLOT/opt/m"] == wanted
         assert found["p/.OPTIMIZER_SLOT/opt/m"] == given["p/.OPTIMIZER_SLOT/opt/m"]
+
+
+def test_metrics_of_one_name(tmp_path: Path) -> None:
+    metrics = {"0": {"total": V, "count": V}, "1": {"total": V, "count": V}}
+    both = {f"metrics/{at}/{name}": name for at in "01" for name in ("total", "count")}
+    prefix = object_based(tmp_path / "src", {"kernel": V, "metrics": metrics}, names=both)
+    plan = flattened(prefix)
+    assert names(plan) == {name: name for name in ("kernel", *both)}
+    # A rule for one of two leaves the full name to the other.
+    found = names(flattened(prefix, {"metrics/1/total": "mae"}))
+    assert (found["metrics/0/total"], found["metrics/1/total"]) == ("total", "mae")
+    assert found["metrics/0/count"] == "metrics/0/count"
+
+
+def test_a_path_that_is_the_name_of_another(tmp_path: Path) -> None:
+    tree = {"a": V, "b": V, "c": V}
+    prefix = object_based(tmp_path / "src", tree, names={"a": "x", "b": "x", "c": "a"})
+    with pytest.raises(KeyCollisionError, match="'a', 'c' would both be called 'a'") as caught:
+        flattened(prefix)
+    assert caught.value.path == prefix
+    assert names(flattened(prefix, {"a": "one"})) == {"a": "one", "b": "x", "c": "a"}
 
 
 @pytest.mark.parametrize("old", ["net/w", attribute_key("net/w"), "same/w"])
@@ -164,7 +192,7 @@ def test_rules_that_cannot_be(tmp_path: Path) -> None:
     for old in ("net/x", "net", GRAPH_KEY):
         with pytest.raises(SelectionError, match=f"the rule '{old}=x' matches nothing"):
             flattened(prefix, {old: "x"})
-    with pytest.raises(KeyCollisionError, match="'net/b', 'net/w' have the same full name 'net/b'"):
+    with pytest.raises(KeyCollisionError, match="'net/b', 'net/w' would both be called 'net/b'"):
         flattened(prefix, {"net/w": "net/b"})
     with pytest.raises(SurgeryError, match="that name is for the object graph"):
         flattened(prefix, {"net/w": GRAPH_KEY})

@@ -405,13 +405,27 @@ def test_other_shapes_and_dtypes(tmp_path: Path, value: Any, message: str) -> No
 
 def test_no_weight_fits(tmp_path: Path) -> None:
     reference = object_based(tmp_path / "ref", {"net": {"w": V}, "step": V}, values={"step": STEP})
-    for values in ({"w": VECTOR}, {"w": VECTOR, "step": STEP}):
-        source = name_based(tmp_path / f"src{len(values)}", values)
-        with pytest.raises(SurgeryError, match=r"nothing of the ref.*near to 'w': 'net/w'"):
+    given = ({"w": VECTOR}, {"w": VECTOR, "step": STEP}, {"w": VECTOR, "a": VECTOR, "step": STEP})
+    for number, values in enumerate(given):
+        source = name_based(tmp_path / f"src{number}", values)
+        with pytest.raises(SurgeryError, match=r"no weight of the ref.*near to 'w': 'net/w'"):
             followed(source, reference)
-    # There is no weight in this one.
+
+
+def test_a_weight_that_becomes_a_counter_is_none(tmp_path: Path) -> None:
+    reference = object_based(tmp_path / "ref", {"w": V, "step": V}, values={"step": np.int64(1)})
+    source = name_based(tmp_path / "src", {"Variable": np.int64(3)})
+    with pytest.raises(SurgeryError, match="no weight of the reference"):
+        followed(source, reference, {"Variable": "step"})
+
+
+def test_a_source_without_weights(tmp_path: Path) -> None:
     source = name_based(tmp_path / "steps", {"step": STEP})
-    assert placed(followed(source, reference)) == {"step": "step"}
+    trained = object_based(tmp_path / "trained", {"w": V, "step": V}, values={"step": STEP})
+    with pytest.raises(SurgeryError, match="no weight of the reference is called as a tensor"):
+        followed(source, trained)
+    counting = object_based(tmp_path / "counting", {"step": V}, values={"step": STEP})
+    assert placed(followed(source, counting)) == {"step": "step"}
 
 
 def test_wrong_styles(tmp_path: Path) -> None:
@@ -562,21 +576,19 @@ def test_there_and_back(fixture: BundleFixture, tmp_path: Path) -> None:
         plan = Plan.of(first)
         graph = plan.graph
         assert graph is not None
-        rules = {}
         owners = graph.claims({t.key for t in plan.tensors}).owners
         unclaimed = {t.key for t in plan.tensors} - owners.keys()
         try:
             flat = flatten(plan)
         except SurgeryError:
-            rules = {tensor.key: f"name/{at}" for at, tensor in enumerate(plan.tensors)}
-            flat = flatten(plan, rules)
+            flat = flatten(plan, {t.key: f"name/{at}" for at, t in enumerate(plan.tensors)})
         if not flat.tensors or not owners:
             return
         write_plan(flat, str(tmp_path / "flat"))
         back = {
             tensor.key: tensor.source_key
             for tensor in flat.tensors
-            if tensor.source_key in owners and (rules or not owners[tensor.source_key][1].full_name)
+            if tensor.source_key in owners and tensor.key != owners[tensor.source_key][1].full_name
         }
         with open_checkpoint(tmp_path / "flat") as second:
             found = follow(Plan.of(second), first, back)

@@ -101,6 +101,7 @@ class BundleIndex:
         size: of the index file, in bytes.
         modified: when it was last written, in seconds since 1970.
         identity: by which a later look can tell whether the file is still the same.
+        permissions: who may do what with the file.
         header: what holds for the whole bundle.
         entries: every tensor, without the entries of slices.
 
@@ -117,6 +118,7 @@ class BundleIndex:
             self.size = file.size
             self.modified = file.modified
             self.identity = file.identity
+            self.permissions = file.permissions
             if file.size > MAX_INDEX_SIZE:
                 raise UnsupportedError(
                     f"an index of {file.size} bytes is more than {MAX_INDEX_SIZE}", path=self.path

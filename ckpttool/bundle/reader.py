@@ -48,6 +48,7 @@ class BundleReader:
         header: what holds for the whole bundle.
         entries: every tensor, without the entries of slices.
         path: of the index.
+        permissions: those of the index.
         num_shards: how many data shards there are.
         big_endian: byte order of the elements.
         dtype_and_shape: returns dtype and shape for a key, at less cost than the whole entry.
@@ -64,6 +65,7 @@ class BundleReader:
         self.header: BundleHeader = self.index.header
         self.entries: EntryMap = self.index.entries
         self.path = self.index.path
+        self.permissions = self.index.permissions
         self.num_shards = self.header.num_shards
         self.big_endian = self.header.big_endian
         self.dtype_and_shape = self.entries.dtype_and_shape

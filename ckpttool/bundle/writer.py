@@ -26,7 +26,8 @@ from ckpttool.errors import (
 )
 from ckpttool.storage.folders import make_folder
 from ckpttool.storage.source import RandomAccessFile
-from ckpttool.storage.staging import StagedFile, StagedFiles
+from ckpttool.storage.staged_file import StagedFile
+from ckpttool.storage.staging import StagedFiles
 from ckpttool.table.builder import TableBuilder
 from ckpttool.tensor.dtypes import DType, dtype_of_array
 from ckpttool.tensor.shape import Shape

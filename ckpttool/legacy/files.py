@@ -13,7 +13,7 @@ from ckpttool.errors import (
     UnsupportedError,
 )
 from ckpttool.legacy.records import SliceMeta, decode_meta
-from ckpttool.storage.source import Identity, RandomAccessFile
+from ckpttool.storage.source import Identity, Permissions, RandomAccessFile
 from ckpttool.table.lookup import TableLookup
 
 # A checkpoint may have more files than a process may have open.
@@ -31,11 +31,13 @@ class LegacyFiles:
     Attributes:
         paths: as given.
         sizes: size of each file once it was opened; None for one that is missing.
+        permissions: those of the file that was opened first.
     """
 
     def __init__(self, paths: Sequence[str]) -> None:
         self.paths = tuple(paths)
         self.sizes: list[int | None] = [None] * len(self.paths)
+        self.permissions: Permissions | None = None
         self._identities: dict[int, Identity] = {}
         self._open: OrderedDict[int, tuple[RandomAccessFile, TableLookup]] = OrderedDict()
 
@@ -59,6 +61,7 @@ class LegacyFiles:
                 if self._identities.setdefault(shard_id, file.identity) != file.identity:
                     raise ChangedError("the file changed while it was read", path=file.path)
                 self.sizes[shard_id] = file.size
+                self.permissions = self.permissions or file.permissions
                 opened = file, TableLookup(file)
             except BaseException:
                 file.close()

@@ -23,7 +23,7 @@ from ckpttool.errors import (
 from ckpttool.legacy.entry import LegacyEntries, LegacyEntry, LegacyPart
 from ckpttool.legacy.files import LegacyFiles
 from ckpttool.legacy.records import find_values
-from ckpttool.storage.source import ShardFile
+from ckpttool.storage.source import Permissions, ShardFile
 from ckpttool.table.values import TableValue
 from ckpttool.tensor.shape import Shape, element_count
 from ckpttool.tensor.slice_key import encode_slice_key
@@ -108,6 +108,14 @@ class LegacyReader:
             for path, size in zip(self._files.paths, self._files.sizes, strict=True)
             if size is not None
         )
+
+    @property
+    def permissions(self) -> Permissions:
+        """Who may do what with the first file that is there."""
+        found = self._files.permissions
+        if found is None:
+            raise MissingFileError("no file of the checkpoint exists", path=self.prefix)
+        return found
 
     def shard_files(self) -> list[ShardFile]:
         """Return the files in shard order."""

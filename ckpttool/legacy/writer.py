@@ -23,7 +23,9 @@ from ckpttool.legacy.naming import shard_path
 from ckpttool.legacy.reader import LegacyReader
 from ckpttool.legacy.records import SliceMeta, encode_meta, slice_head
 from ckpttool.storage.folders import make_folder
-from ckpttool.storage.staging import StagedFile, StagedFiles
+from ckpttool.storage.source import Permissions
+from ckpttool.storage.staged_file import StagedFile
+from ckpttool.storage.staging import StagedFiles
 from ckpttool.table.builder import TableBuilder
 from ckpttool.tensor.dtypes import STRING, DType
 from ckpttool.tensor.shape import Shape, element_count
@@ -83,7 +85,7 @@ class LegacyWriter:
         num_shards: how many files to write; None for one that is called as the prefix.
         force: replace files of these names: one file in one step; several must be no whole
             checkpoint, since there is a moment with neither the old nor the new one.
-        like: a file whose permissions the new ones get.
+        like: the permissions that the files get; those of other new files if None.
 
     Raises:
         DestinationError: a file of such a name exists.
@@ -95,7 +97,7 @@ class LegacyWriter:
         *,
         num_shards: int | None = None,
         force: bool = False,
-        like: str | None = None,
+        like: Permissions | None = None,
     ) -> None:
         if num_shards is not None and num_shards < 1:
             raise ValueError(f"a checkpoint has at least one file, not {num_shards}")

@@ -20,7 +20,7 @@ from ckpttool.errors import CkptError
 from ckpttool.meta.state import CheckpointState, read_state
 from ckpttool.query.integrity_findings import Finding, finding, finding_of
 from ckpttool.storage.source import file_error
-from ckpttool.storage.staging import TEMPORARY_SUFFIX
+from ckpttool.storage.temporary import TEMPORARY_SUFFIX
 
 _OURS = re.compile(rf"\.(?P<name>.+)\.[0-9a-f]{{16}}{re.escape(TEMPORARY_SUFFIX)}\Z", re.DOTALL)
 _THEIRS = re.compile(r"(?P<name>.+)\.(?:tempstate[0-9]+|tmp[0-9a-f]{32})\Z", re.DOTALL)

@@ -13,6 +13,7 @@ from ckpttool.query.lock import Scope, compare, key_bytes, survey
 from ckpttool.query.lock_file import Lock
 from ckpttool.query.lock_findings import Report, Update
 from ckpttool.query.source import Source
+from ckpttool.storage.source import RandomAccessFile
 from ckpttool.storage.staging import StagedFiles
 from ckpttool.tensor.dtypes import dtype_of_name
 
@@ -108,8 +109,9 @@ def _settled_slice(part: SliceRow) -> SliceRow:
 def _write(path: str, data: bytes, *, replace_it: bool) -> None:
     target = os.path.realpath(path)  # a link to a lock stays one
     with StagedFiles() as files:
-        staged = files.create(target)
+        staged = files.create(target, mode=0o600 if replace_it else 0o666)
         if replace_it:
-            staged.take_permissions(target)
+            with RandomAccessFile(target) as old:
+                staged.take_permissions(old.permissions)
         staged.write(data)
         files.commit(replace_last=replace_it)

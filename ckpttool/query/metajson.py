@@ -34,7 +34,8 @@ from ckpttool.meta.metagraph_document import (
     read_graph_json,
 )
 from ckpttool.storage.source import RandomAccessFile
-from ckpttool.storage.staging import StagedFile, StagedFiles
+from ckpttool.storage.staged_file import StagedFile
+from ckpttool.storage.staging import StagedFiles
 
 __all__ = [
     "FORMS",

@@ -1,6 +1,8 @@
 """Files, without a thought for what is in them.
 
-source      reading: sized, bounds-checked, by copy, by map or in chunks
-folders     making them, making names durable, one writer at a time
-staging     writing: temporary siblings that become visible together or not at all
+source          reading: sized, bounds-checked, by copy, by map or in chunks
+folders         making them, making names durable, one writer at a time
+staging         writing: temporary siblings that become visible together or not at all
+staged_file     one of these, changed through its descriptor only
+temporary       what they are called
 """

@@ -13,6 +13,81 @@ from ckpttool.storage.source import file_error
 
 # How file systems say that they cannot do this at all.
 NOT_SUPPORTED = (errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
+_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+
+
+class OpenFolder:
+    """A folder held open: what is done in it is done there, wherever its path leads by then.
+
+    Names are those of files in it, never paths. No link is followed. Errors are `OSError`.
+
+    Args:
+        path: of the folder; empty for the current one.
+
+    Raises:
+        OSError, ValueError: it cannot be opened.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._fd = -1
+        self._fd = os.open(path or os.curdir, _FLAGS)
+
+    def __del__(self) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of it."""
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            with suppress(OSError):
+                os.close(fd)
+
+    def create(self, name: str, mode: int) -> int:
+        """Make a file that is not there yet and return a descriptor to write to it."""
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        return os.open(name, flags, mode, dir_fd=self._fd)
+
+    def open(self, name: str) -> int:
+        """Return a descriptor to read a file, without waiting for what may be no file."""
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        return os.open(name, flags, dir_fd=self._fd)
+
+    def status(self, name: str) -> os.stat_result | None:
+        """Return what has a name, links not followed; None if nothing has."""
+        try:
+            return os.stat(name, dir_fd=self._fd, follow_symlinks=False)
+        except FileNotFoundError:
+            return None
+
+    def link(self, name: str, other: str) -> None:
+        """Give a file a second name."""
+        fd = self._fd
+        os.link(name, other, src_dir_fd=fd, dst_dir_fd=fd, follow_symlinks=False)
+
+    def link_from(self, path: str, name: str) -> None:
+        """Give a file from anywhere a name here."""
+        os.link(path, name, dst_dir_fd=self._fd, follow_symlinks=False)
+
+    def symlink(self, target: str, name: str) -> None:
+        """Make a symbolic link."""
+        os.symlink(target, name, dir_fd=self._fd)
+
+    def rename(self, name: str, other: str) -> None:
+        """Give a file another name; who has that now loses it."""
+        os.rename(name, other, src_dir_fd=self._fd, dst_dir_fd=self._fd)
+
+    def remove(self, name: str) -> None:
+        """Take a name away; that this cannot be done is no matter."""
+        with suppress(OSError, ValueError):
+            os.unlink(name, dir_fd=self._fd)
+
+    def sync(self) -> None:
+        """Make the names durable, where the file system can."""
+        try:
+            os.fsync(self._fd)
+        except OSError as error:
+            if error.errno not in NOT_SUPPORTED:
+                raise
 
 
 @contextmanager
@@ -67,7 +142,7 @@ def make_folder(folder: str) -> None:
 def sync_folder(folder: str) -> None:
     """Make the names in a folder durable, where its file system can."""
     try:
-        fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        fd = os.open(folder, _FLAGS)
         try:
             os.fsync(fd)
         finally:
@@ -89,7 +164,7 @@ def locked_folder(folder: str) -> Iterator[None]:
         folder: an existing folder.
     """
     try:
-        fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        fd = os.open(folder, _FLAGS)
     except OSError as error:
         raise file_error(error, folder) from error
     except ValueError as error:

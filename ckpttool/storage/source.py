@@ -30,13 +30,46 @@ def file_error(error: OSError, path: str) -> CkptError:
     return FileAccessError((error.strerror or str(error)).lower(), path=path)
 
 
+# Device and inode: which file it is.
+Inode = tuple[int, int]
 # Device, inode, size and time of the last change of the contents.
 Identity = tuple[int, int, int, int]
+
+
+def inode_of(status: os.stat_result) -> Inode:
+    """Return what two names of one file have in common."""
+    return status.st_dev, status.st_ino
 
 
 def identity_of(status: os.stat_result) -> Identity:
     """Return what changes when a file is replaced or written to."""
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+
+
+@dataclass(frozen=True, slots=True)
+class Permissions:
+    """Who may do what with a file.
+
+    Attributes:
+        mode: the bits for owner, group and others; none that lend somebody's rights.
+        owner: number of the user.
+        group: number of the group.
+    """
+
+    mode: int
+    owner: int
+    group: int
+
+    @classmethod
+    def of(cls, status: os.stat_result) -> Permissions:
+        """Return those of a file, from its status."""
+        return cls(status.st_mode & 0o777, status.st_uid, status.st_gid)
+
+    def for_group(self, group: int) -> int:
+        """Return the mode of a file that belongs to a group: no wider than that of this one."""
+        if group == self.group:
+            return self.mode
+        return self.mode & ~0o070 | self.mode & 0o070 & self.mode << 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +93,7 @@ class RandomAccessFile:
         size: in bytes.
         modified: when it was last written, in seconds since 1970.
         identity: by which a later look can tell whether it is still the same.
+        permissions: who may do what with it.
 
     Raises:
         MissingFileError: there is no such file.
@@ -83,6 +117,7 @@ class RandomAccessFile:
         self.size: int = status.st_size
         self.modified: float = status.st_mtime
         self.identity = identity_of(status)
+        self.permissions = Permissions.of(status)
 
     def __enter__(self) -> RandomAccessFile:
         return self

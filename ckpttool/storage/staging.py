@@ -10,115 +10,30 @@ one step, which is the only one that a reader can notice.
 
 The files of a V1 checkpoint have no index; readers take what names there are for all of it. There
 the last name is claimed first, by an empty file, with which no reader opens the others.
+
+Others may be able to write to the folder, and exchange any name in it for a link to a file that is
+not theirs. So the folder is held open, files are changed through their descriptors only, and that
+a name belongs to the file that was written is checked when it has been given.
 """
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import fcntl
 import os
 import secrets
-import stat
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from contextlib import suppress
 from types import TracebackType
 
 from ckpttool.errors import CkptError, DestinationError, FileAccessError
-from ckpttool.storage.folders import NOT_SUPPORTED, sync_folder
+from ckpttool.storage.folders import NOT_SUPPORTED, OpenFolder
 from ckpttool.storage.source import RandomAccessFile, file_error
-
-TEMPORARY_SUFFIX = ".ckpt-tmp"
+from ckpttool.storage.staged_file import StagedFile
+from ckpttool.storage.temporary import temporary_path
 
 # Linux: share the blocks of a file.
 _FICLONE = 0x40049409
-
-
-class StagedFile:
-    """A file under its temporary name; made by the methods of `StagedFiles`.
-
-    Attributes:
-        path: what it will be called.
-        temporary: what it is called now.
-        size: bytes written so far, or of the file that it is a link to.
-    """
-
-    def __init__(self, path: str, temporary: str) -> None:
-        self.path = path
-        self.temporary = temporary
-        self.size = 0
-        self._fd = -1
-        self._synced = False
-
-    def open(self, flags: int, mode: int) -> None:
-        """Open the file under its temporary name."""
-        self._fd = os.open(self.temporary, flags, mode)
-
-    def fileno(self) -> int:
-        """Return the file descriptor; -1 where the file is not open."""
-        return self._fd
-
-    def write(self, data: bytes | bytearray | memoryview) -> None:
-        """Append bytes."""
-        rest = memoryview(data)
-        while rest:
-            try:
-                done = os.write(self._fd, rest)
-            except OSError as error:
-                raise file_error(error, self.path).locate(offset=self.size) from error
-            self.size += done
-            rest = rest[done:]
-
-    def take_permissions(self, like: str) -> None:
-        """Give the file the mode of another and, where we may, its owner.
-
-        Raises:
-            FileAccessError: the operating system refused, and others may read what only the owner
-                of the other file may.
-        """
-        try:
-            status = os.stat(like)
-            with contextlib.suppress(OSError):
-                os.chown(self.temporary, status.st_uid, status.st_gid)
-            try:
-                os.chmod(self.temporary, stat.S_IMODE(status.st_mode))
-            except PermissionError:
-                # File systems without modes show one for all files.
-                if os.stat(self.temporary).st_mode & ~status.st_mode & 0o777:
-                    raise
-        except OSError as error:
-            raise file_error(error, self.path) from error
-
-    def sync(self) -> None:
-        """Wait until the bytes are on the disk, and close the file; later calls do nothing.
-
-        Raises:
-            FileAccessError: that failed, or bytes that were written are not there.
-        """
-        if self._synced:
-            return
-        fd, self._fd = self._fd, -1
-        try:
-            if fd < 0:  # a link, which nobody had to open
-                fd = os.open(self.temporary, os.O_RDONLY | os.O_CLOEXEC)
-            try:
-                os.fsync(fd)
-                size = os.fstat(fd).st_size
-            finally:
-                os.close(fd)
-        except OSError as error:
-            raise file_error(error, self.path) from error
-        if size != self.size:
-            raise FileAccessError(
-                f"{self.size} bytes were written, but the file has {size}", path=self.path
-            )
-        self._synced = True
-
-    def close(self) -> None:
-        """Close the file without waiting for anything."""
-        fd, self._fd = self._fd, -1
-        if fd >= 0:
-            with contextlib.suppress(OSError):
-                os.close(fd)
 
 
 class StagedFiles:
@@ -130,6 +45,7 @@ class StagedFiles:
     def __init__(self) -> None:
         self._files: list[StagedFile] = []
         self._spare: list[str] = []
+        self._folders: dict[str, OpenFolder] = {}
         self._tag = secrets.token_hex(8)
 
     def __enter__(self) -> StagedFiles:
@@ -145,23 +61,19 @@ class StagedFiles:
 
     def create(self, path: str, *, mode: int = 0o666) -> StagedFile:
         """Start a file that will be called `path`; the process's mask narrows its mode."""
-        temporary = self.temporary_name(path)
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-        # Remembered before it is made: an interrupt may come right after that.
-        staged = StagedFile(path, temporary)
-        self._files.append(staged)
+        staged = self._add(path)
         try:
-            staged.open(flags, mode)
+            staged.open(mode)
         except OSError as error:
-            self._files.remove(staged)
+            self._drop(staged)
             raise file_error(error, path) from error
         except ValueError as error:  # a NUL, or text that no file system can spell
-            self._files.remove(staged)
+            self._drop(staged)
             raise FileAccessError(str(error), path=path) from error
         return staged
 
-    def link(self, source: str, path: str) -> StagedFile | None:
-        """Stage a second name for a file.
+    def link(self, source: RandomAccessFile, path: str) -> StagedFile | None:
+        """Stage a second name for a file: the one that is open, whatever links led to it.
 
         Args:
             source: the file; it is not changed.
@@ -169,24 +81,36 @@ class StagedFiles:
 
         Returns:
             The file, or None where the file system cannot have links between the two places.
+
+        Raises:
+            ChangedError: there is another file at its path by now.
         """
-        temporary = self.temporary_name(path)
-        staged = StagedFile(path, temporary)
-        self._files.append(staged)
+        staged = self._add(path)
         try:
-            os.link(source, temporary)
+            staged.link_to(os.path.realpath(source.path), source)
         except OSError as error:
-            self._files.remove(staged)
+            self._drop(staged)
             if error.errno in (*NOT_SUPPORTED, errno.EPERM, errno.EXDEV, errno.EMLINK):
                 return None
             raise file_error(error, path) from error
+        return staged
+
+    def symlink(self, target: str, path: str) -> StagedFile:
+        """Stage a symbolic link.
+
+        Args:
+            target: what it says.
+            path: what it will be called.
+        """
+        staged = self._add(path)
         try:
-            staged.size = os.stat(temporary).st_size
+            staged.symlink_to(target)
         except OSError as error:
+            self._drop(staged)
             raise file_error(error, path) from error
         return staged
 
-    def clone(self, source: str, path: str) -> StagedFile | None:
+    def clone(self, source: RandomAccessFile, path: str) -> StagedFile | None:
         """Stage a copy of a file that shares its blocks until one of the two is changed.
 
         Args:
@@ -197,26 +121,19 @@ class StagedFiles:
             The file, or None where the file system cannot do this.
         """
         staged = self.create(path, mode=0o600)
-        with RandomAccessFile(source) as file:
-            try:
-                fcntl.ioctl(staged.fileno(), _FICLONE, file.fileno())
-            except OSError:
-                staged.close()
-                remove_quietly(staged.temporary)
-                self._files.remove(staged)
-                return None
-            staged.size = file.size
+        staged.take_permissions(source.permissions)
+        try:
+            fcntl.ioctl(staged.fileno(), _FICLONE, source.fileno())
+        except OSError:
+            self._drop(staged)
+            return None
+        staged.size = source.size
         return staged
 
     @property
     def last(self) -> StagedFile:
         """The file created last, whose name makes the set visible."""
         return self._files[-1]
-
-    def temporary_name(self, path: str) -> str:
-        """Return the name that something to be called `path` has until then."""
-        folder, name = os.path.split(path)
-        return os.path.join(folder, f".{name}.{self._tag}{TEMPORARY_SUFFIX}")
 
     def commit(
         self, *, replace_last: bool = False, before_last: Callable[[], None] | None = None
@@ -230,24 +147,23 @@ class StagedFiles:
         Raises:
             DestinationError: a file of such a name exists; no name of this set stays.
             FileAccessError: the operating system refused; likewise.
+            ChangedError: somebody else put another file in the place of one of them; likewise.
         """
         for staged in self._files:
             staged.sync()
         *others, last = self._files
-        published: list[StagedFile] = []
         try:
-            _give(others, _publish, published)
+            for staged in others:
+                staged.publish(replace=False)
             self._sync_folders()
             if before_last is not None:
                 before_last()
-            if replace_last:
-                _rename(last)
-            else:
-                _publish(last)
+            last.publish(replace=replace_last)
         except BaseException:
             # An interrupt may come just after the step that counts: then all of them stay.
-            if not _has_name(last):
-                _take_back(published)
+            if not last.has_name():
+                for staged in others:
+                    staged.take_back()
             raise
         self._tidy()
 
@@ -270,35 +186,35 @@ class StagedFiles:
         for staged in self._files:
             staged.sync()
         *others, last = self._files
-        name = _rename if replace else _publish
         claim = self._claim(last.path)
-        claimed: list[StagedFile] = []
-        published: list[StagedFile] = []
         try:
-            _give([claim], name, claimed)
+            claim.publish(replace=replace)
             self._sync_folders()
-            _give(others, name, published)
+            for staged in others:
+                staged.publish(replace=replace)
             self._sync_folders()
             if before_last is not None:
                 before_last()
-            if not _has_name(claim):
+            if not claim.has_name():
                 raise DestinationError("somebody else took that name", path=last.path)
-            _rename(last)
+            last.publish(replace=True)
         except BaseException:
-            if not _has_name(last):
-                _take_back(published)
-                with contextlib.suppress(CkptError):
+            if not last.has_name():
+                for staged in others:
+                    staged.take_back()
+                with suppress(CkptError):
                     # The others must not come back without it after a crash.
                     self._sync_folders()
-                    _take_back(claimed)
+                    claim.take_back()
             raise
         self._tidy()
 
     def _claim(self, path: str) -> StagedFile:
         """Make the empty file that holds a name until the one to be called so is due."""
-        claim = StagedFile(path, self.spare_name(path + ".claim"))
+        folder = self._folders[os.path.dirname(path)]
+        claim = StagedFile(path, self.spare_name(path + ".claim"), folder)
         try:
-            claim.open(os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            claim.open(0o600)
         except OSError as error:
             raise file_error(error, path) from error
         claim.close()
@@ -307,83 +223,59 @@ class StagedFiles:
     def _tidy(self) -> None:
         """Remove the temporary names when the files have their own."""
         for staged in self._files:
-            remove_quietly(staged.temporary)
+            staged.remove()
         self._sync_folders()
         self._files.clear()
+        self._close_folders()
 
     def abandon(self) -> None:
         """Remove what has been written and not committed."""
         for staged in self._files:
-            staged.close()
-            remove_quietly(staged.temporary)
+            staged.remove()
         self._files.clear()
         for name in self._spare:
             remove_quietly(name)
+        self._close_folders()
 
     def spare_name(self, path: str) -> str:
         """Return a temporary name for something else, which is removed in the end."""
-        self._spare.append(self.temporary_name(path))
+        self._spare.append(temporary_path(path, self._tag))
         return self._spare[-1]
 
-    def _sync_folders(self) -> None:
-        for folder in {os.path.dirname(staged.path) or os.curdir for staged in self._files}:
-            sync_folder(folder)
-
-
-def _has_name(staged: StagedFile) -> bool:
-    """Tell whether a file has its final name already."""
-    try:
-        return os.path.samefile(staged.temporary, staged.path)
-    except FileNotFoundError:
-        return not os.path.lexists(staged.temporary)
-    except OSError:
-        return False
-
-
-def _give(
-    files: Iterable[StagedFile], name: Callable[[StagedFile], None], named: list[StagedFile]
-) -> None:
-    """Give files their names, and add each to a list before: an interrupt may come right after."""
-    for staged in files:
-        named.append(staged)
+    def _add(self, path: str) -> StagedFile:
+        """Return a file that is not there yet."""
+        folder = os.path.dirname(path)
         try:
-            name(staged)
-        except DestinationError:
-            named.pop()  # what is there may be a second name of the same file, but is not ours
-            raise
+            if folder not in self._folders:
+                self._folders[folder] = OpenFolder(folder)
+            staged = StagedFile(path, temporary_path(path, self._tag), self._folders[folder])
+            # A name that is too long is refused now, not when all has been written.
+            self._folders[folder].status(os.path.basename(path))
+        except OSError as error:
+            raise file_error(error, path) from error
+        except ValueError as error:
+            raise FileAccessError(str(error), path=path) from error
+        # Remembered before it is made: an interrupt may come right after that.
+        self._files.append(staged)
+        return staged
 
+    def _drop(self, staged: StagedFile) -> None:
+        staged.remove()
+        self._files.remove(staged)
 
-def _take_back(published: Iterable[StagedFile]) -> None:
-    """Remove those names that files have got so far."""
-    for staged in published:
-        if _has_name(staged):
-            remove_quietly(staged.path)
+    def _sync_folders(self) -> None:
+        for path, folder in self._folders.items():
+            try:
+                folder.sync()
+            except OSError as error:
+                raise file_error(error, path or os.curdir) from error
 
-
-def _publish(staged: StagedFile) -> None:
-    """Give a file its name, which must be free; the temporary name stays until the set is done."""
-    try:
-        # A rename would replace what is there; a link fails instead.
-        os.link(staged.temporary, staged.path)
-    except FileExistsError as error:
-        raise DestinationError("it exists already", path=staged.path) from error
-    except OSError as error:
-        if error.errno not in (*NOT_SUPPORTED, errno.EPERM, errno.EMLINK):
-            raise file_error(error, staged.path) from error
-        # No links here: the next best thing.
-        if os.path.lexists(staged.path):
-            raise DestinationError("it exists already", path=staged.path) from error
-        _rename(staged)
-
-
-def _rename(staged: StagedFile) -> None:
-    try:
-        os.rename(staged.temporary, staged.path)
-    except OSError as error:
-        raise file_error(error, staged.path) from error
+    def _close_folders(self) -> None:
+        while self._folders:
+            self._folders.popitem()[1].close()
 
 
 def remove_quietly(path: str) -> None:
     """Remove a file; that it cannot be removed is no matter."""
-    with contextlib.suppress(OSError):
+    with suppress(OSError):
         os.unlink(path)

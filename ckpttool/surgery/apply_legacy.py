@@ -101,7 +101,7 @@ def _filled_writer(
         count += 1
     _check_names(plan, prefix, None if single else count, old, force=force)
     writer = LegacyWriter(
-        prefix, num_shards=None if single else count, force=force, like=source.reader.path
+        prefix, num_shards=None if single else count, force=force, like=source.reader.permissions
     )
     for tensor, shard_ids in zip(plan.tensors, places, strict=True):
         shapes = payload_shapes(tensor, join=how.join_slices)

@@ -16,7 +16,8 @@ from ckpttool.bundle.entry import BundleEntry
 from ckpttool.coding.checksum import unmask
 from ckpttool.errors import ChecksumError, CkptError, DestinationError
 from ckpttool.storage.source import RandomAccessFile, file_error
-from ckpttool.storage.staging import StagedFile, StagedFiles
+from ckpttool.storage.staged_file import StagedFile
+from ckpttool.storage.staging import StagedFiles
 from ckpttool.tensor.verifier import make_verifier
 
 DataMode = Literal["auto", "reflink", "hardlink", "copy"]
@@ -36,7 +37,7 @@ class Extent:
 
 def carry_shard(
     staged: StagedFiles,
-    source: str,
+    source: RandomAccessFile,
     destination: str,
     extents: Iterable[Extent],
     *,
@@ -48,7 +49,7 @@ def carry_shard(
 
     Args:
         staged: the set of files that it becomes part of.
-        source: path of the shard; it is not changed.
+        source: the shard; it is not changed.
         destination: what it will be called.
         extents: the tensors in it that are kept.
         mode: how; `"auto"` takes the first of clone, link and copy that works.
@@ -65,7 +66,6 @@ def carry_shard(
     if mode in ("auto", "reflink"):
         cloned = staged.clone(source, destination)
         if cloned is not None:
-            cloned.take_permissions(source)
             return cloned, "reflink"
     if mode in ("auto", "hardlink"):
         linked = staged.link(source, destination)
@@ -73,11 +73,10 @@ def carry_shard(
             return linked, "hardlink"
     if mode not in ("auto", "copy"):
         raise DestinationError(f"the file system cannot make a {mode} there", path=destination)
-    with RandomAccessFile(source) as file:
-        check_room(destination, file.size)
-        copy = staged.create(destination, mode=0o600)
-        copy.take_permissions(source)
-        _copy_whole(file, copy, extents, big_endian=big_endian, on_bytes=on_bytes)
+    check_room(destination, source.size)
+    copy = staged.create(destination, mode=0o600)
+    copy.take_permissions(source.permissions)
+    _copy_whole(source, copy, extents, big_endian=big_endian, on_bytes=on_bytes)
     copy.sync()
     return copy, "copy"
 

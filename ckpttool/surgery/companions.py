@@ -17,7 +17,7 @@ from ckpttool.checkpoint.folder import (
 )
 from ckpttool.errors import ChangedError, CkptError, DestinationError, MissingFileError
 from ckpttool.meta.state import CheckpointState, format_state, read_state
-from ckpttool.storage.source import RandomAccessFile
+from ckpttool.storage.source import Permissions, RandomAccessFile
 from ckpttool.storage.staging import StagedFiles
 from ckpttool.surgery.plan import Plan
 
@@ -71,7 +71,7 @@ class PlannedMeta:
         note = f"'{source}' was copied"
         with RandomAccessFile(source) as file, StagedFiles() as staged:
             copy = staged.create(destination, mode=0o600)
-            copy.take_permissions(source)
+            copy.take_permissions(file.permissions)
             if self.updated is not None:
                 copy.write(self.updated)
                 note += ", its Saver brought up to date"
@@ -153,18 +153,18 @@ class PlannedState:
             CkptError: it cannot be read any more, or not be written.
         """
         for attempt in range(_TRIES):
-            before = _read_bytes(self.path)
+            before, permissions = _read_bytes(self.path)
 
             def refuse_changed(before: bytes | None = before) -> None:
-                if _read_bytes(self.path) != before:
+                if _read_bytes(self.path)[0] != before:
                     raise ChangedError("others keep changing the state file", path=self.path)
 
             text = format_state(self._state())
             with StagedFiles() as staged:
-                file = staged.create(self.path)
+                file = staged.create(self.path, mode=0o666 if permissions is None else 0o600)
+                if permissions is not None:
+                    file.take_permissions(permissions)
                 file.write(text.encode())
-                if before is not None:
-                    file.take_permissions(self.path)
                 try:
                     staged.commit(replace_last=True, before_last=refuse_changed)
                     return
@@ -199,12 +199,12 @@ def planned_state(prefix: str) -> PlannedState:
     return state
 
 
-def _read_bytes(path: str) -> bytes | None:
+def _read_bytes(path: str) -> tuple[bytes, Permissions] | tuple[None, None]:
     try:
         with RandomAccessFile(path) as file:
-            return file.read_at(0, file.size)
+            return file.read_at(0, file.size), file.permissions
     except MissingFileError:
-        return None
+        return None, None
 
 
 def check_sequence(prefix: str) -> None:

@@ -13,6 +13,7 @@ from ckpttool.checkpoint.locate import Location, locate
 from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.errors import DestinationError, MissingFileError, SurgeryError
 from ckpttool.meta.state import STATE_NAME, CheckpointState, format_state, read_state
+from ckpttool.storage.source import Permissions, RandomAccessFile
 from ckpttool.storage.staging import StagedFiles
 from ckpttool.surgery.apply import WriteOptions
 from ckpttool.surgery.companions import planned_state
@@ -167,11 +168,13 @@ class CarriedState:
         path: where it comes from.
         destination: the path of the new one.
         old: what it says.
+        permissions: those that it has.
     """
 
     path: str
     destination: str
     old: CheckpointState
+    permissions: Permissions
 
     def write(self, names: Mapping[str, str]) -> str | None:
         """Write the new one: order, times and the latest are the same, paths are relative.
@@ -202,9 +205,9 @@ class CarriedState:
             old.last_preserved_timestamp,
         )
         with StagedFiles() as staged:
-            file = staged.create(self.destination)
+            file = staged.create(self.destination, mode=0o600)
+            file.take_permissions(self.permissions)
             file.write(format_state(state).encode())
-            file.take_permissions(self.path)
             staged.commit(replace_last=True)
         return self.destination
 
@@ -224,11 +227,13 @@ def carried_state(folder: str, destination: str, *, force: bool) -> CarriedState
     path, target = os.path.join(folder, STATE_NAME), os.path.join(destination, STATE_NAME)
     try:
         old = read_state(path)
+        with RandomAccessFile(path) as file:
+            permissions = file.permissions
     except MissingFileError:
         return None
     if os.path.lexists(target) and not force:
         raise DestinationError("a state file exists already", path=target)
-    return CarriedState(path, target, old)
+    return CarriedState(path, target, old, permissions)
 
 
 def name_latest(receipts: Iterable[Receipt]) -> str:

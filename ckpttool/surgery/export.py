@@ -167,6 +167,8 @@ class _Export:
     def __init__(self, folder: str, *, force: bool) -> None:
         self._folder = folder
         self._meta = os.path.join(folder, EXPORT_META)
+        with RandomAccessFile(self._meta) as file:
+            self._permissions = file.permissions
         self._bundle: SessionBundle = read_session_bundle(self._meta)
         self._assets = find_assets(folder, asset_names(self._bundle), all_needed=not force)
         self._model: BuiltModel = build_saved_model(self._bundle)
@@ -207,8 +209,8 @@ class _Export:
                 make_folder(assets)
                 copied = copy_assets(self._folder, self._assets.present, assets, staged)
             file = staged.create(os.path.join(folder, SAVED_MODEL_NAME), mode=0o600)
+            file.take_permissions(self._permissions)
             file.write(self._model.data)
-            file.take_permissions(self._meta)
             staged.commit()
         total = copied + len(self._model.data)
         return _Written(variables, total + (variables.bytes_written if variables else 0))

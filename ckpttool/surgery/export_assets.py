@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from ckpttool.errors import CkptError, CorruptError, FileAccessError, MissingFileError
 from ckpttool.meta.session_bundle import SessionBundle
-from ckpttool.storage.source import CHUNK_SIZE, file_error
+from ckpttool.storage.source import CHUNK_SIZE, Permissions, file_error
 from ckpttool.storage.staging import StagedFiles
 
 ASSETS_FOLDER = "assets"
@@ -113,9 +113,9 @@ def copy_assets(folder: str, names: tuple[str, ...], destination: str, staged: S
             path = os.path.join(folder, ASSETS_FOLDER, name)
             with _opened(path, _FILE_FLAGS, parent) as source:
                 copy = staged.create(os.path.join(destination, name), mode=0o600)
+                copy.take_permissions(Permissions.of(os.fstat(source)))
                 for piece in _pieces(source, path):
                     copy.write(piece)
-                copy.take_permissions(path)
                 copy.sync()  # closes it: there may be more assets than files can be open
                 total += copy.size
     return total

@@ -14,7 +14,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import secrets
 import shutil
 import sys
 from types import TracebackType
@@ -22,7 +21,7 @@ from types import TracebackType
 from ckpttool.errors import CkptError, DestinationError, FileAccessError
 from ckpttool.storage.folders import sync_folder
 from ckpttool.storage.source import file_error
-from ckpttool.storage.staging import TEMPORARY_SUFFIX
+from ckpttool.storage.temporary import temporary_path
 
 _AT_FDCWD = -100
 _RENAME_EXCHANGE = 2
@@ -44,7 +43,7 @@ class StagedFolder:
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self.temporary = _temporary(path)
+        self.temporary = temporary_path(path)
         self._published = False
 
     def __enter__(self) -> StagedFolder:
@@ -107,7 +106,7 @@ class StagedFolder:
 
     def _replace_in_two_steps(self) -> str:
         """Put the old folder aside and give this one its name; return where the old one is then."""
-        old = _temporary(self.path)
+        old = temporary_path(self.path)
         try:
             os.rename(self.path, old)
             self._rename()
@@ -132,11 +131,6 @@ class StagedFolder:
             os.rename(self.path, self.temporary)
             if old is not None:
                 os.rename(old, self.path)
-
-
-def _temporary(path: str) -> str:
-    folder, name = os.path.split(path)
-    return os.path.join(folder, f".{name}.{secrets.token_hex(8)}{TEMPORARY_SUFFIX}")
 
 
 def _exchange(one: str, other: str) -> bool:

@@ -13,7 +13,9 @@ from ckpttool.bundle.naming import index_path, shard_path
 from ckpttool.checkpoint.nearest import listed
 from ckpttool.coding.checksum import crc32c, mask
 from ckpttool.meta.object_keys import GRAPH_KEY
-from ckpttool.storage.staging import StagedFile, StagedFiles
+from ckpttool.storage.source import Permissions
+from ckpttool.storage.staged_file import StagedFile
+from ckpttool.storage.staging import StagedFiles
 from ckpttool.surgery.carry import check_room
 from ckpttool.surgery.layout import Layout
 from ckpttool.surgery.payloads import Payload, check_slices, payload_shapes, payloads
@@ -79,7 +81,7 @@ class RecodedStage:
             self._staged,
             self._prefix,
             count,
-            self._plan.source.reader.path,
+            self._plan.source.reader.permissions,
             in_order=self._how.max_shard_size is not None,
         )
         entries: dict[str, BundleEntry] = {}
@@ -115,7 +117,7 @@ class RecodedStage:
     def index(self, layout: Layout) -> None:
         """Stage the index."""
         file = self._staged.create(index_path(self._prefix), mode=0o600)
-        file.take_permissions(self._plan.source.reader.path)
+        file.take_permissions(self._plan.source.reader.permissions)
         layout.write_index(file.write)
         self.bytes_written += file.size
 
@@ -191,12 +193,12 @@ class _Shards:
         staged: the set of files that they are part of.
         prefix: the destination.
         count: how many there will be.
-        like: the file whose permissions they get.
+        like: the permissions that they get.
         in_order: whether no shard is written to after one with a higher number.
     """
 
     def __init__(
-        self, staged: StagedFiles, prefix: str, count: int, like: str, *, in_order: bool
+        self, staged: StagedFiles, prefix: str, count: int, like: Permissions, *, in_order: bool
     ) -> None:
         self._staged = staged
         self._prefix = prefix

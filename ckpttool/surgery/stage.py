@@ -11,7 +11,8 @@ from ckpttool.coding.checksum import crc32c, mask
 from ckpttool.errors import UnsupportedError
 from ckpttool.meta.object_keys import GRAPH_KEY
 from ckpttool.storage.source import RandomAccessFile
-from ckpttool.storage.staging import StagedFile, StagedFiles
+from ckpttool.storage.staged_file import StagedFile
+from ckpttool.storage.staging import StagedFiles
 from ckpttool.surgery.carry import (
     Carried,
     DataMode,
@@ -150,7 +151,7 @@ class Stage:
 
     def _new_file(self, path: str) -> StagedFile:
         file = self._staged.create(path, mode=0o600)
-        file.take_permissions(self._plan.source.bundle.index.path)
+        file.take_permissions(self._plan.source.bundle.permissions)
         return file
 
     def _layout(
@@ -179,23 +180,24 @@ class Stage:
         return Layout(replace(self._header, num_shards=count), entries, slices, shards)
 
     def _carry(self, old: int, path: str) -> tuple[StagedFile, Carried]:
-        return carry_shard(
-            self._staged,
-            self._source_path(old),
-            path,
-            self._extents[old],
-            mode=self.mode,
-            big_endian=self._header.big_endian,
-            on_bytes=self._advance,
-        )
+        with RandomAccessFile(self._source_path(old)) as source:
+            return carry_shard(
+                self._staged,
+                source,
+                path,
+                self._extents[old],
+                mode=self.mode,
+                big_endian=self._header.big_endian,
+                on_bytes=self._advance,
+            )
 
     def _rewrite(
         self, old: int, path: str, shard_id: int, moves: _Moves
     ) -> tuple[StagedFile, Carried]:
         """Write a shard of the kept tensors alone, in the order in which they lie."""
-        file = self._staged.create(path, mode=0o600)
-        file.take_permissions(self._source_path(old))
         with RandomAccessFile(self._source_path(old)) as source:
+            file = self._staged.create(path, mode=0o600)
+            file.take_permissions(source.permissions)
             for extent in sorted(self._extents[old], key=lambda each: each.entry.offset):
                 place = (old, extent.entry.offset, extent.entry.size)
                 if place in moves:

@@ -194,12 +194,12 @@ def test_a_reader_finds_the_old_or_the_new_one_at_any_instant(
     seen = set()
 
     def changing(name: str) -> Callable[..., object]:
-        def call(*arguments: object) -> object:
+        def call(*arguments: object, **more: object) -> object:
             nonlocal left
             if left == 0:
                 raise Stop
             left -= 1
-            return true[name](*arguments)
+            return true[name](*arguments, **more)
 
         return call
 
@@ -243,7 +243,7 @@ def test_a_failing_disk_leaves_what_was_there(
         write(prefix, 1)
     before = folder_contents(os.path.dirname(prefix))
 
-    def fail(*arguments: object) -> object:
+    def fail(*arguments: object, **more: object) -> object:
         raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr(os, name, fail)

@@ -13,7 +13,7 @@ from ckpttool.checkpoint.folder import find_checkpoint
 from ckpttool.errors import CkptError, DestinationError
 from ckpttool.legacy.reader import LegacyReader
 from ckpttool.meta.state import read_state
-from ckpttool.storage.staging import TEMPORARY_SUFFIX
+from ckpttool.storage.temporary import TEMPORARY_SUFFIX
 from tests.faults.operations import STATE, Operation
 from tests.legacy.handmade import torn
 from tests.support.answers import Answer, value_bytes, values

@@ -14,7 +14,7 @@ import pytest
 
 from ckpttool.checkpoint.open import open_checkpoint
 from ckpttool.errors import CkptError, DestinationError, FileAccessError
-from ckpttool.storage.staging import TEMPORARY_SUFFIX
+from ckpttool.storage.temporary import TEMPORARY_SUFFIX
 from ckpttool.surgery.apply import WriteOptions, write_plan
 from ckpttool.surgery.plan import Plan
 from tests.faults.counts import FULL, count

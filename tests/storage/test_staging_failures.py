@@ -3,11 +3,13 @@ from __future__ import annotations
 import errno
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ckpttool.errors import CkptError, DestinationError, FileAccessError
-from ckpttool.storage.staging import TEMPORARY_SUFFIX, StagedFiles
+from ckpttool.storage.staging import StagedFiles
+from ckpttool.storage.temporary import TEMPORARY_SUFFIX
 from tests.support.calls import Calls
 from tests.support.fixtures import folder_contents
 
@@ -136,10 +138,10 @@ def test_an_interrupt_between_the_names(tmp_path: Path, monkeypatch: pytest.Monk
     true_link = os.link
     made: list[str] = []
 
-    def link(source: str, target: str) -> None:
+    def link(source: str, target: str, **more: Any) -> None:
         if made:
             raise KeyboardInterrupt
-        true_link(source, target)
+        true_link(source, target, **more)
         made.append(target)
 
     monkeypatch.setattr(os, "link", link)
@@ -154,8 +156,8 @@ def test_an_interrupt_after_the_last_name_takes_nothing_back(
 ) -> None:
     true_link = os.link
 
-    def link(source: str, target: str) -> None:
-        true_link(source, target)
+    def link(source: str, target: str, **more: Any) -> None:
+        true_link(source, target, **more)
         if target.endswith(".index"):
             raise KeyboardInterrupt
 

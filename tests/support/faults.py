@@ -280,9 +280,11 @@ class System:
         subject = arguments[0]
         target = ""
         data = b""
-        path = self._paths.get(subject) if isinstance(subject, int) else self._inside(subject)
+        at = more.get("src_dir_fd", more.get("dir_fd"))
+        path = self._paths.get(subject) if isinstance(subject, int) else self._inside(subject, at)
         if name in _PAIR_CALLS:
-            target = self._inside(arguments[1]) or ""
+            at = more.get("dst_dir_fd", more.get("dir_fd"))
+            target = self._inside(arguments[1], at) or ""
         if path is None and not target:
             return None
         if name == "open":
@@ -304,11 +306,19 @@ class System:
             return "open_folder"
         return "create" if flags & os.O_CREAT else "open"
 
-    def _inside(self, path: Any) -> str | None:
-        """Return a path relative to the folder, None for one that is elsewhere."""
+    def _inside(self, path: Any, folder: int | None = None) -> str | None:
+        """Return a path relative to the folder, None for one that is elsewhere.
+
+        Args:
+            path: what a call was given.
+            folder: the open folder that it is relative to, if not the current one.
+        """
         if not isinstance(path, (str, os.PathLike)):
             return None
-        full = os.path.normpath(os.path.join(os.getcwd(), os.fspath(path)))
+        above = os.getcwd() if folder is None else self._paths.get(folder)
+        if above is None:
+            return None
+        full = os.path.normpath(os.path.join(self.root, above, os.fspath(path)))
         if full != self.root and not full.startswith(self.root + os.sep):
             return None
         return full[len(self.root) + 1 :] or os.curdir

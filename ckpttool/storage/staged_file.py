@@ -1,0 +1,206 @@
+"""A file under its temporary name, which is changed through its descriptor only."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from contextlib import suppress
+
+from ckpttool.errors import ChangedError, DestinationError, FileAccessError
+from ckpttool.storage.folders import NOT_SUPPORTED, OpenFolder
+from ckpttool.storage.source import Inode, Permissions, RandomAccessFile, file_error, inode_of
+
+
+class StagedFile:
+    """A file under its temporary name; made by the methods of `StagedFiles`.
+
+    Attributes:
+        path: what it will be called.
+        temporary: what it is called now.
+        size: bytes written so far, or of the file that it is a link to.
+        inode: which file it is; None as long as it is not there.
+    """
+
+    def __init__(self, path: str, temporary: str, folder: OpenFolder) -> None:
+        self.path = path
+        self.temporary = temporary
+        self.size = 0
+        self.inode: Inode | None = None
+        self._folder = folder
+        self._fd = -1
+        self._kind = stat.S_IFREG
+        self._named = False
+        self._synced = False
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """What it is called now, and what it will be, in its folder."""
+        return os.path.basename(self.temporary), os.path.basename(self.path)
+
+    def open(self, mode: int) -> None:
+        """Make the file under its temporary name."""
+        self._fd = self._folder.create(self.names[0], mode)
+        self.inode = inode_of(os.fstat(self._fd))
+
+    def link_to(self, path: str, source: RandomAccessFile) -> None:
+        """Make the temporary name a second one of a file.
+
+        Raises:
+            ChangedError: there is another file at that path than the one that is open.
+        """
+        self._folder.link_from(path, self.names[0])
+        self.inode, self.size = source.identity[:2], source.size
+        if not self._is_called(self.names[0]):
+            raise ChangedError("the file was replaced while it was read", path=source.path)
+
+    def symlink_to(self, target: str) -> None:
+        """Make the temporary name a symbolic link, which has no bytes to wait for."""
+        self._folder.symlink(target, self.names[0])
+        status = self._folder.status(self.names[0])
+        self.inode = None if status is None else inode_of(status)
+        self._kind, self.size = stat.S_IFLNK, len(os.fsencode(target))
+        self._synced = True
+
+    def fileno(self) -> int:
+        """Return the file descriptor; -1 where the file is not open."""
+        return self._fd
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        """Append bytes."""
+        rest = memoryview(data)
+        while rest:
+            try:
+                done = os.write(self._fd, rest)
+            except OSError as error:
+                raise file_error(error, self.path).locate(offset=self.size) from error
+            self.size += done
+            rest = rest[done:]
+
+    def take_permissions(self, like: Permissions) -> None:
+        """Give the file the mode of another and, where we may, its owner and group.
+
+        Called before anything is written: what the other file hides is never to be seen. Where the
+        group cannot be the same, it may do no more than everybody may.
+
+        Raises:
+            FileAccessError: the operating system refused, and others may read what only the owner
+                of the other file may.
+        """
+        try:
+            for owner, group in ((-1, like.group), (like.owner, -1)):
+                with suppress(OSError):
+                    os.fchown(self._fd, owner, group)
+            mode = like.for_group(os.fstat(self._fd).st_gid)
+            try:
+                os.fchmod(self._fd, mode)
+            except PermissionError:
+                # File systems without modes show one for all files.
+                if os.fstat(self._fd).st_mode & ~mode & 0o777:
+                    raise
+        except OSError as error:
+            raise file_error(error, self.path) from error
+
+    def sync(self) -> None:
+        """Wait until the bytes are on the disk, and close the file; later calls do nothing.
+
+        Raises:
+            FileAccessError: that failed, or bytes that were written are not there.
+        """
+        if self._synced:
+            return
+        fd, self._fd = self._fd, -1
+        try:
+            if fd < 0:  # a link, which nobody had to open
+                fd = self._folder.open(self.names[0])
+            try:
+                os.fsync(fd)
+                status = os.fstat(fd)
+            finally:
+                os.close(fd)
+        except OSError as error:
+            raise file_error(error, self.path) from error
+        if status.st_size != self.size or inode_of(status) != self.inode:
+            raise FileAccessError(
+                f"{self.size} bytes were written, but the file has {status.st_size}",
+                path=self.path,
+            )
+        self._synced = True
+
+    def close(self) -> None:
+        """Close the file without waiting for anything."""
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            with suppress(OSError):
+                os.close(fd)
+
+    def remove(self) -> None:
+        """Remove it, as long as it has its temporary name only."""
+        self.close()
+        self._folder.remove(self.names[0])
+
+    def publish(self, *, replace: bool) -> None:
+        """Give the file its name.
+
+        Args:
+            replace: let it take the place of another. Else the name must be free, and the temporary
+                one stays until the set is done.
+
+        Raises:
+            DestinationError: there is something of that name.
+            ChangedError: it is another file than the one that was written which has the name now.
+        """
+        folder, (now, then) = self._folder, self.names
+        self._named = True  # beforehand: an interrupt may come right after
+        try:
+            if replace:
+                folder.rename(now, then)
+            else:
+                self._take_free_name()
+        except FileExistsError as error:
+            # What is there may be a second name of the same file, but is not ours.
+            self._named = False
+            raise DestinationError("it exists already", path=self.path) from error
+        except OSError as error:
+            raise file_error(error, self.path) from error
+        if not self.has_name():
+            raise ChangedError("somebody else put another file in its place", path=self.path)
+
+    def _take_free_name(self) -> None:
+        folder, (now, then) = self._folder, self.names
+        try:
+            # A rename would replace what is there; a link fails instead.
+            folder.link(now, then)
+        except OSError as error:
+            if error.errno not in (*NOT_SUPPORTED, errno.EPERM, errno.EMLINK):
+                raise
+            # No links here: the next best thing.
+            if folder.status(then) is not None:
+                raise FileExistsError from error
+            folder.rename(now, then)
+
+    def has_name(self) -> bool:
+        """Tell whether the file has the name that it is to have."""
+        try:
+            return self._is_called(self.names[1])
+        except OSError:
+            return False
+
+    def _is_called(self, name: str) -> bool:
+        """Tell whether a name is that of this file.
+
+        The number of an inode is given anew as soon as nobody has the file any more, so that alone
+        does not tell it from a link that somebody put in its place.
+        """
+        found = self._folder.status(name)
+        return (
+            found is not None
+            and inode_of(found) == self.inode
+            and stat.S_IFMT(found.st_mode) == self._kind
+            and found.st_size == self.size
+        )
+
+    def take_back(self) -> None:
+        """Take the name from the file again, if `publish` gave it one."""
+        if self._named and self.has_name():
+            self._folder.remove(self.names[1])

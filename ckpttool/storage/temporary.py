@@ -1,0 +1,40 @@
+"""What a file or folder is called as long as it is being written.
+
+    ckpt-3.index  ->  .ckpt-3.index.9f86d081884c7d65.ckpt-tmp
+
+Of a name longer than 96 bytes the temporary one has the first 87, `~` and 8 digits of its SHA-256,
+so that every name that a file can have can be staged.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+
+TEMPORARY_SUFFIX = ".ckpt-tmp"
+
+# Of a name in a temporary one; with what is added it is shorter than any file system's limit.
+_LONGEST_STEM = 96
+
+
+def temporary_path(path: str, tag: str | None = None) -> str:
+    """Return the name that something to be called `path` has until then.
+
+    Args:
+        path: the name to be.
+        tag: 16 hexadecimal digits that nobody else uses; new ones if None.
+    """
+    folder, name = os.path.split(path)
+    tag = tag or secrets.token_hex(8)
+    return os.path.join(folder, f".{temporary_stem(name)}.{tag}{TEMPORARY_SUFFIX}")
+
+
+def temporary_stem(name: str) -> str:
+    """Return what stands for the name of a file in its temporary name."""
+    raw = os.fsencode(name)
+    if len(raw) <= _LONGEST_STEM:
+        return name
+    from hashlib import sha256  # names are hardly ever that long
+
+    digest = sha256(raw).hexdigest()[:8]
+    return os.fsdecode(raw[: _LONGEST_STEM - 9]) + "~" + digest

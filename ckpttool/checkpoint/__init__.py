@@ -9,6 +9,9 @@ nearest     names close to one that does not exist
 kinds       what each tensor is: weight, slot, step ...
 kinds_objects, kinds_names   the same for the two styles of checkpoint
 kinds_rules   what both have in common
+kinds_words   what optimizers call themselves and their variables
+kinds_keras   which variables of Keras' optimizers belong to what, by name
+kinds_averages   which weight each moving average is the average of
 open        opening a checkpoint
 tf_train    the functions of `tf.train` that read checkpoints
 save        writing a mapping of arrays as a checkpoint

@@ -8,22 +8,41 @@ called "Adam" stays a layer.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from typing import TYPE_CHECKING, Literal
 
+from ckpttool.checkpoint.kinds_averages import averaged_name
+from ckpttool.checkpoint.kinds_keras import KerasNames
 from ckpttool.checkpoint.kinds_rules import (
     FLOATS,
     INTEGERS,
     LEGACY_HYPER_PARAMETERS,
     ODD_DTYPES,
-    SPECIAL_NAMES,
     Described,
     Kind,
     averages,
     is_scalar,
+    is_special,
     variable_kind,
+)
+from ckpttool.checkpoint.kinds_words import (
+    AVERAGE_SLOTS,
+    AVERAGED,
+    AVERAGES,
+    COUNTERS,
+    DEBIAS,
+    FACTORS,
+    ITERATOR,
+    KERAS_NUMBERED,
+    KERAS_SLOTS,
+    MESH_SLOT,
+    OF_TWO_SLOTS,
+    SLOTS,
+    endings,
+    in_replay_buffer,
+    names_optimizer,
+    without_number,
 )
 from ckpttool.meta.object_keys import GRAPH_KEY
 
@@ -33,33 +52,11 @@ if TYPE_CHECKING:
 # What the last segment of a name may be, by its spelling. An "optimizer" segment is the name that
 # TensorFlow 1 gives a slot, after the optimizer.
 _Leaf = Literal[
-    "plain", "optimizer", "slot", "factor", "mesh slot", "average", "ema", "debias", "table"
+    "plain", "optimizer", "slot", "factor", "mesh slot", "average", "debias", "table", "numbered"
 ]
 
-_NUMBER = re.compile(r"_\d+\Z")
-_OPTIMIZER = re.compile(
-    r"\w*(?:Ada(?:m|[Mm]ax|[Gg]rad|[Dd]elta|[Ff]actor)|Momentum|RMS[Pp]rop|Ftrl|LAMB|Lamb|LARS|"
-    r"Lion|SGD|GradientDescent|PowerSign|AddSign|Shampoo|Optimizer)\w*"
-)
-# What optimizers call slots that they do not name after themselves, BERT's among them.
-_SLOTS = frozenset(
-    {"m", "v", "vhat", "momentum", "velocity", "rms", "mg", "accumulator", "linear", "accum_grad"}
-    | {"accum_var", "adam_m", "adam_v", "lamb_m", "lamb_v", "slot"}
-)
-# Slots that hold a number for each row or column of their variable.
-_FACTORS = frozenset({"vr", "vc", "slot_v", "slot_vr", "slot_vc"})
-_MESH_SLOT = re.compile(r"(.+)_slot_(?:m|v|vr|vc)")
-_AVERAGES = frozenset({"ema", "EMA", "average", "moving_average", "MovingAverage"})
-# Kept beside a moving average that starts from zero.
-_DEBIAS = frozenset({"biased", "local_step"})
-_ITERATOR = re.compile(r"iterator|[-_]state\Z", re.IGNORECASE)
-# A file may hold names of any length: so many characters an optimizer's name has at most, and so
-# many segments a scope that an optimizer is applied in.
-_LONGEST = 100
-_DEEPEST = 16
-_COUNTERS = ("iter", "iterations", "iteration")
 _EVIDENCE = LEGACY_HYPER_PARAMETERS | {
-    *_COUNTERS,
+    *COUNTERS,
     *("amsgrad", "beta", "epsilon", "lr", "m_schedule", "momentum_cache", "learning_rate_power"),
     *("l1_regularization_strength", "l2_regularization_strength", "total", "count"),
 }
@@ -92,12 +89,13 @@ def kinds_from_metagraph(entries: Mapping[str, Described], metagraph: MetaGraph)
         collection: frozenset(variable.full_name for variable in variables)
         for collection, variables in metagraph.variables.items()
     }
-    kinds = _NamedKinds(entries, names.get(_MODEL_COLLECTIONS[0])).kinds
+    found = _NamedKinds(entries, names.get(_MODEL_COLLECTIONS[0]))
+    kinds = found.kinds
     kinds.update(_updated_kinds(entries, metagraph))
     none: frozenset[str] = frozenset()
     for collection in _MODEL_COLLECTIONS:
         for name in names.get(collection, none):
-            if kinds.get(name) in ("slot", "ema"):
+            if kinds.get(name) in ("slot", "ema") and name not in found.certain:
                 kinds[name] = "weight"
     kinds.update(dict.fromkeys(names.get("metric_variables", none) & kinds.keys(), "other"))
     kinds.update(dict.fromkeys(names.get("global_step", none) & kinds.keys(), "step"))
@@ -129,6 +127,7 @@ class _NamedKinds:
 
     Attributes:
         kinds: of all tensors, in order.
+        certain: slots that are some although Keras of TensorFlow 1 counts them as trained.
 
     Args:
         entries: the tensors.
@@ -139,13 +138,17 @@ class _NamedKinds:
         self.kinds: dict[str, Kind] = dict.fromkeys(entries, "weight")
         self._entries = dict(entries.items())
         self._bases: Set[str] = self._entries.keys() if trained is None else trained
+        self.certain: set[str] = set()
+        self._keras = KerasNames(self._entries)
         self._optimizers: dict[str, bool] = {}
+        # Names that an optimizer of Keras may have given.
+        candidates: list[str] = []
         # By scope, the tensors in it whose names tell what the scope is.
         evidence: dict[str, dict[str, Described]] = {}
         # By last segment, the names that go on behind the name of another tensor.
         nested: dict[str, list[str]] = {}
         leaves: dict[str, tuple[_Leaf, str, bool]] = {}
-        bases, optimizers = self._bases, self._optimizers
+        bases = self._bases
         for name, entry in self._entries.items():
             scope, _, leaf = name.rpartition("/")
             known = leaves.get(leaf)
@@ -154,13 +157,12 @@ class _NamedKinds:
             what, bare, telling = known
             if telling and leaf in _EVIDENCE:
                 evidence.setdefault(scope, {})[leaf] = entry
-            # Nearly all names need no closer look.
-            if (
-                what != "plain"
-                or telling
-                or entry.dtype.name in ODD_DTYPES
-                or optimizers.get(name.partition("/")[0]) is not False
+            if self._is_optimizer(name.partition("/")[0]) or self._is_optimizer(
+                scope.rpartition("/")[2]
             ):
+                candidates.append(name)
+            # Nearly all names need no closer look.
+            if what != "plain" or telling or entry.dtype.name in ODD_DTYPES or "eplay" in name:
                 self.kinds[name] = kind = self._look_at(name, what, bare, entry)
                 if what != "plain" or kind != "weight":
                     continue
@@ -170,45 +172,52 @@ class _NamedKinds:
             self.kinds[GRAPH_KEY] = "graph"
         if nested:
             self._sort_nested(nested, certain=trained is not None)
+        self._sort_keras(dict.fromkeys([*candidates, *self._counted(evidence)]))
         for scope, found in evidence.items():
             self._sort_scope(scope, found)
 
+    def _counted(self, scopes: Iterable[str]) -> Iterator[str]:
+        """Yield the names in those of the scopes that are optimizers' by what they count."""
+        own = {scope for scope in scopes if self._keras.has_counter(scope)}
+        if "" in own:
+            yield from (name for name in self._entries if name.partition("/")[0] in KERAS_SLOTS)
+        if own - {""}:
+            yield from (name for name in self._entries if name.rpartition("/")[0] in own)
+
     def _look_at(self, name: str, what: _Leaf, bare: str, entry: Described) -> Kind:
         """Return the kind as far as this name and those above it tell."""
-        if what == "plain":
-            return self._plain(name, bare, entry)
-        return self._special(name, what, bare, entry)
+        look = self._special if what != "plain" else self._plain
+        kind = look(name, what, bare, entry)
+        return "other" if kind == "weight" and in_replay_buffer(name) else kind
 
-    def _plain(self, name: str, bare: str, entry: Described) -> Kind:
+    def _plain(self, name: str, what: _Leaf, bare: str, entry: Described) -> Kind:
         kind = variable_kind(bare, entry)
-        if kind == "weight":
-            head, _, rest = name.partition("/")
-            if self._is_optimizer(head):
-                slot, _, base = rest.partition("/")
-                if slot in _SLOTS and self._has_base(base, entry):
-                    return "slot"
-        elif entry.dtype.name == "variant" and _ITERATOR.search(name):
+        if entry.dtype.name == "variant" and ITERATOR.search(name):
             return "iterator"
         return kind
 
     def _special(self, name: str, what: _Leaf, bare: str, entry: Described) -> Kind:
         scope = name.rpartition("/")[0]
-        if what == "ema":
-            return "ema"
-        if what == "table":
+        if what == "average":
+            if averaged_name(name, self._entries) is not None:
+                return "ema"
+        elif what == "table":
             stem, _, end = name.rpartition("-")
             if f"{stem}-{'values' if end == 'keys' else 'keys'}" in self._entries:
                 return "table"
         elif what == "debias":
-            if any(inner in self._entries for _, inner in _endings(scope)):
+            if any(inner in self._entries for _, inner in endings(scope)):
                 return "other"
         elif what == "mesh slot":
             base = name[: name.rindex("_slot_")]
             if base in self._bases and base in self._entries:
                 return "slot"
-        elif self._has_base_above(scope, what, entry):
-            return "ema" if what == "average" else "slot"
-        elif what == "optimizer" and self._is_one_of_two(name):
+        elif (what != "numbered" and self._has_base_above(scope, what, entry)) or (
+            bare in OF_TWO_SLOTS and self._is_one_of_two(name)
+        ):
+            return "slot"
+        elif what in ("slot", "numbered") and self._keras.is_numbered(name):
+            self.certain.add(name)
             return "slot"
         return variable_kind(bare, entry)
 
@@ -228,28 +237,47 @@ class _NamedKinds:
             return what in ("optimizer", "factor") or self._has_base(scope, entry)
         return any(
             self._has_base(inner, entry)
-            for outer, inner in _endings(scope)
+            for outer, inner in endings(scope)
             if what == "optimizer" or self._is_optimizer(outer.rpartition("/")[2])
         )
 
     def _is_one_of_two(self, name: str) -> bool:
         """Tell whether there is a slot "X_1" beside "X", for slots without their variables."""
-        other = _NUMBER.sub("", name)
+        other = without_number(name)
         return (name if other != name else f"{name}_1") in self._entries and other in self._entries
 
     def _is_optimizer(self, segment: str) -> bool:
         known = self._optimizers.get(segment)
         if known is None:
-            known = self._optimizers[segment] = _names_optimizer(segment)
+            known = self._optimizers[segment] = names_optimizer(segment)
         return known
+
+    def _sort_keras(self, names: Iterable[str]) -> None:
+        """Find what optimizers of Keras keep for variables, and what stands beside that."""
+        scopes: set[str] = set()
+        left = []
+        for name in names:
+            kept = self._keras.find(name)
+            if kept is None:
+                left.append(name)
+            elif self.kinds[name] in ("weight", "ema") and kept.variable in self._bases:
+                self.kinds[name] = "ema" if kept.slot in AVERAGE_SLOTS else "slot"
+                scopes.update((kept.scope, kept.scope.rpartition("/")[0]))
+        for name in left:
+            if self.kinds[name] == "weight" and is_scalar(self._entries[name], FLOATS | INTEGERS):
+                scope = name.rpartition("/")[0]
+                if scope in scopes and self._is_optimizer(scope.rpartition("/")[2]):
+                    self.kinds[name] = "optimizer"
 
     def _sort_nested(self, nested: Mapping[str, list[str]], *, certain: bool) -> None:
         """Find the slots of optimizers that are not known by name.
 
-        Several tensors have the same last segment, and all that have it go on behind the name of
-        a tensor of their own shape. If it is certain that only such tensors have slots, one does.
+        All tensors that have the last segment go on behind the name of a tensor of their own
+        shape, of matrices and of vectors: a mask, which only some layers have, is no slot. If it is
+        certain which tensors have slots, all of them have one.
         """
         totals = Counter(name.rpartition("/")[2] for name in self._entries)
+        trained = sum(name in self._entries for name in self._bases)
         for leaf, names in nested.items():
             like_base = [
                 name
@@ -257,11 +285,13 @@ class _NamedKinds:
                 if self._entries[name].shape
                 and self._has_base(name.rpartition("/")[0], self._entries[name])
             ]
-            if certain or 1 < len(like_base) == totals[leaf]:
+            ranks = {min(len(self._entries[name].shape), 2) for name in like_base}
+            everywhere = len(like_base) == trained if certain else len(ranks) == 2
+            if everywhere and 1 < len(like_base) == totals[leaf]:
                 self.kinds.update(dict.fromkeys(like_base, "slot"))
 
     def _sort_scope(self, scope: str, found: Mapping[str, Described]) -> None:
-        counted = any(is_scalar(found.get(name), INTEGERS) for name in _COUNTERS)
+        counted = any(is_scalar(found.get(name), INTEGERS) for name in COUNTERS)
         tuned = any(is_scalar(one, FLOATS) for one in found.values())
         if (counted and tuned) or self._is_optimizer(scope.rpartition("/")[2]):
             kind: Kind = "optimizer"
@@ -277,42 +307,27 @@ class _NamedKinds:
 
 def _tells_something(leaf: str) -> bool:
     """Tell whether a last segment of a name says more of the tensor than its dtype does."""
-    return leaf in _EVIDENCE or _NUMBER.sub("", leaf) in SPECIAL_NAMES
-
-
-def _names_optimizer(segment: str) -> bool:
-    return len(segment) <= _LONGEST and _OPTIMIZER.fullmatch(segment) is not None
-
-
-def _endings(scope: str) -> Iterator[tuple[str, str]]:
-    """Yield the scope cut in two before its first segment and before some of the next."""
-    outer, inner = "", scope
-    for _ in range(_DEEPEST):
-        yield outer, inner
-        step, _, inner = inner.partition("/")
-        if not inner:
-            break
-        outer = f"{outer}/{step}" if outer else step
+    return leaf in _EVIDENCE or is_special(without_number(leaf))
 
 
 def _read_leaf(leaf: str) -> tuple[_Leaf, str]:
     """Return what a last segment may be, and the segment without the number behind it."""
-    bare = _NUMBER.sub("", leaf)
+    bare = without_number(leaf)
     what: _Leaf = "plain"
-    if bare == "ExponentialMovingAverage":
-        what = "ema"
-    elif bare in _SLOTS:
-        what = "slot"
-    elif bare in _FACTORS:
-        what = "factor"
-    elif bare in _AVERAGES:
+    if bare == AVERAGED or bare in AVERAGES:
         what = "average"
-    elif bare in _DEBIAS:
+    elif bare in SLOTS:
+        what = "slot"
+    elif bare in FACTORS:
+        what = "factor"
+    elif bare in DEBIAS:
         what = "debias"
     elif leaf.endswith(("-keys", "-values")):
         what = "table"
-    elif _MESH_SLOT.fullmatch(leaf):
+    elif MESH_SLOT.fullmatch(leaf):
         what = "mesh slot"
-    elif _names_optimizer(bare):
+    elif names_optimizer(bare):
         what = "optimizer"
+    elif bare in KERAS_NUMBERED:
+        what = "numbered"
     return what, bare

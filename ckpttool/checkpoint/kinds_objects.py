@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Literal
 
+from ckpttool.checkpoint.kinds_averages import AVERAGES_LIST, WEIGHTS_LIST, named_averages
 from ckpttool.checkpoint.kinds_names import kinds_from_names
 from ckpttool.checkpoint.kinds_rules import (
     FLOATS,
@@ -16,13 +17,14 @@ from ckpttool.checkpoint.kinds_rules import (
     LEGACY_HYPER_PARAMETERS,
     ODD_DTYPES,
     RANDOM_STATES,
-    SPECIAL_NAMES,
     Described,
     Kind,
     averages,
     is_scalar,
+    is_special,
     variable_kind,
 )
+from ckpttool.checkpoint.kinds_words import AVERAGE_SLOTS, in_replay_buffer
 from ckpttool.meta.object_keys import (
     ATTRIBUTES,
     OPTIMIZER_SLOT,
@@ -37,8 +39,6 @@ _VALUE = ATTRIBUTES + VARIABLE_VALUE
 _PATH_END = -len(_VALUE)
 _SLOT = f"/{OPTIMIZER_SLOT}/"
 _METRICS = "keras_api/metrics/"
-# Slots in which averaging optimizers keep the average itself.
-_AVERAGE_SLOTS = frozenset({"average", "ema", "moving_average"})
 # Variables whose names, seen together in one scope, tell what the scope is.
 _EVIDENCE = LEGACY_HYPER_PARAMETERS | {
     "_iterations",
@@ -58,8 +58,8 @@ _Role = Literal["plain", "keras", "optimizer", "slots", "averages", "weights", "
 _LISTS: dict[str, _Role] = {
     **dict.fromkeys(("_variables", "_momentums", "_velocities"), "slots"),
     **dict.fromkeys(("_m", "_v", "_u", "_r", "_c"), "slots"),
-    "_trainable_variables": "weights",
-    "_model_variables_moving_average": "averages",
+    WEIGHTS_LIST: "weights",
+    AVERAGES_LIST: "averages",
 }
 
 
@@ -92,6 +92,7 @@ def kinds_from_graph(entries: Mapping[str, Described], graph: ObjectGraph) -> di
     _note_graph(found, graph, entries, keys)
     kinds = found.classify()
     slots = {link.slot_id: link.slot_name for link in graph.slots}
+    averages = named_averages(graph, entries)
     for node_id, key in keys.items():
         if node_id in slots:
             kinds[key] = _slot_kind(slots[node_id])
@@ -100,7 +101,10 @@ def kinds_from_graph(entries: Mapping[str, Described], graph: ObjectGraph) -> di
                 found.kind_at(graph.paths[parent] or "", escape(name), entries[key])
                 for parent, name in graph.parents[node_id]
             )
-            kinds[key] = _stronger(kinds[key], ways, owners[key][1].full_name, entries[key])
+            full_name = owners[key][1].full_name
+            kinds[key] = (
+                "ema" if key in averages else _stronger(kinds[key], ways, full_name, entries[key])
+            )
     return kinds
 
 
@@ -125,9 +129,11 @@ def _note_graph(
 def _stronger(kind: Kind, ways: Iterable[Kind], full_name: str, entry: Described) -> Kind:
     """Return what all paths of a variable and its name in the program make of its kind."""
     others = set(ways)
-    if "ema" in others or full_name.endswith("/ExponentialMovingAverage"):
+    if "ema" in others:
         return "ema"
     if kind == "weight":
+        if in_replay_buffer(full_name):
+            return "other"
         if full_name.rpartition("/")[2] in RANDOM_STATES:
             return variable_kind(full_name.rpartition("/")[2], entry)
         for other in ("slot", "optimizer", "step", "other"):
@@ -137,7 +143,7 @@ def _stronger(kind: Kind, ways: Iterable[Kind], full_name: str, entry: Described
 
 
 def _slot_kind(slot_name: str) -> Kind:
-    return "ema" if slot_name in _AVERAGE_SLOTS else "slot"
+    return "ema" if slot_name in AVERAGE_SLOTS else "slot"
 
 
 class _KeyedKinds:
@@ -171,8 +177,10 @@ class _KeyedKinds:
                 self.kinds[key] = _slot_kind(name)
                 continue
             scope, _, leaf = path.rpartition("/")
-            if leaf in SPECIAL_NAMES or entry.dtype.name in ODD_DTYPES:
+            if is_special(leaf) or entry.dtype.name in ODD_DTYPES:
                 self.kinds[key] = variable_kind(leaf, entry)
+            elif in_replay_buffer(path):
+                self.kinds[key] = "other"
             else:
                 self.kinds[key] = "weight"
             if leaf in _EVIDENCE:
@@ -216,7 +224,9 @@ class _KeyedKinds:
         kind = variable_kind(leaf, entry)
         if role == "metric" or (role == "mean" and leaf in ("total", "count")):
             return "other"
-        if role == "mean" or (kind == "step" and not scope):
+        # What an optimizer counts is its own, but for what others go by too.
+        shared = not scope or leaf == "global_step"
+        if role == "mean" or (kind == "step" and shared):
             return kind
         if not entry.shape and entry.dtype.name != "string":
             return "optimizer"

@@ -39,19 +39,14 @@ FLOATS = frozenset({"float16", "bfloat16", "float32", "float64"})
 _OPAQUE = frozenset({"string", "variant", "resource"})
 ODD_DTYPES = _OPAQUE | {"bool"}
 
-# Integer scalars of these names count how far training has come.
+# Integer scalars of these names count how far training has come, in capitals or not, and with an
+# underscore before them or not.
 STEPS = frozenset(
-    {
-        "save_counter",
-        "global_step",
-        "step",
-        "train_step",
-        "training_step",
-        "local_step",
-        "sync_rep_local_step",
-        "epoch",
-    }
+    {"save_counter", "step", "local_step", "sync_rep_local_step", "epoch", "train_counter"}
+    | {"global_step", "train_step", "training_step", "ckpt_saved_epoch", "ckpt_saved_batch"}
 )
+# So do float scalars of these, which TFLearn counts with.
+_FLOAT_STEPS = frozenset({"global_step", "train_step", "training_step"})
 # Integer scalars of these names belong to an optimizer.
 _COUNTERS = frozenset(
     {"iterations", "_iterations", "iteration"}
@@ -80,32 +75,42 @@ _CONFUSIONS = frozenset(
 )
 RANDOM_STATES = frozenset({"_state_var", "StateVar", "seed_generator_state"})
 
-# The names that mean something; of all others the dtype tells enough.
-SPECIAL_NAMES = STEPS | _COUNTERS | _HYPER_PARAMETERS | _CONFUSIONS | RANDOM_STATES
+_SPECIAL_NAMES = STEPS | _COUNTERS | _HYPER_PARAMETERS | _CONFUSIONS | RANDOM_STATES
+
+
+def is_special(leaf: str) -> bool:
+    """Tell whether a name means something; of all others the dtype tells enough."""
+    return leaf in _SPECIAL_NAMES or _as_step(leaf) in STEPS
 
 
 def variable_kind(leaf: str, entry: Described) -> Kind:
     """Return the kind of a variable by its own name, the last segment of its path or key.
 
     When in doubt it is a weight: to lose one is worse than to keep something else. Anything that is
-    neither among `SPECIAL_NAMES` nor of one of the `ODD_DTYPES` is one.
+    not `is_special` nor of one of the `ODD_DTYPES` is one.
     """
     dtype = entry.dtype.name
-    if leaf not in SPECIAL_NAMES:
+    if not is_special(leaf):
         if dtype in _OPAQUE or (dtype == "bool" and not entry.shape):
             return "other"
         return "weight"
     if not entry.shape:
         if dtype in INTEGERS:
-            if leaf in STEPS:
+            if _as_step(leaf) in STEPS:
                 return "step"
             if leaf in _COUNTERS:
                 return "optimizer"
+        elif dtype in FLOATS and _as_step(leaf) in _FLOAT_STEPS:
+            return "step"
         elif dtype in FLOATS and leaf in _HYPER_PARAMETERS:
             return "optimizer"
     elif leaf in _CONFUSIONS or (leaf in RANDOM_STATES and dtype in INTEGERS):
         return "other"
     return "other" if dtype in _OPAQUE else "weight"
+
+
+def _as_step(leaf: str) -> str:
+    return leaf.lstrip("_").lower()
 
 
 def is_scalar(entry: Described | None, dtypes: frozenset[str]) -> bool:

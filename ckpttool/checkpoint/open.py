@@ -19,6 +19,7 @@ from ckpttool.tensor.region import Index
 
 if TYPE_CHECKING:
     from ckpttool.bundle.entry import BundleEntry
+    from ckpttool.checkpoint.kinds_averages import Average
     from ckpttool.legacy.entry import LegacyEntry
     from ckpttool.legacy.reader import LegacyReader
     from ckpttool.meta.metagraph import MetaGraph
@@ -197,6 +198,17 @@ class Checkpoint(Mapping[str, "Array"]):
 
         graph = self.object_graph
         return self.kinds if graph is None else kinds_from_graph(self.entries, graph)
+
+    @cached_property
+    def averages(self) -> tuple[Average, ...]:
+        """The moving averages, each with its weight where that is known.
+
+        Raises:
+            CkptError: the object graph is missing or damaged.
+        """
+        from ckpttool.checkpoint.kinds_averages import find_averages
+
+        return find_averages(self.entries, self.graph_kinds, self.object_graph)
 
     def object_path(self, key: str) -> str | None:
         """Return the object path for a key; None in a name-based checkpoint."""

@@ -45,7 +45,7 @@ def select_drops(
         plan: the plan.
         drop: patterns of tensors to drop.
         keep: patterns of tensors to keep.
-        drop_kinds: kinds to drop.
+        drop_kinds: kinds to drop; averages that an optimizer keeps go with its slots.
         only_kinds: if any, all other kinds are dropped; but the save counter of an object-based
             checkpoint stays.
 
@@ -60,6 +60,8 @@ def select_drops(
     counter = {_SAVE_COUNTER} if plan.graph is not None else set()
     going = _selected(rows, drop)
     going |= {row.key for row in rows if row.kind in drop_kinds}
+    if drop_kinds >= SLOT_KINDS:
+        going |= {average.key for average in plan.source.averages if average.optimizer}
     if only_kinds:
         going |= {row.key for row in rows if row.kind not in only_kinds} - counter
     staying = _selected(rows, keep)
@@ -105,7 +107,7 @@ def prune(plan: Plan, dropped: Set[str]) -> Plan:
     if not going:
         return plan
     if plan.graph is None:
-        return replace(plan, tensors=left)
+        return replace(plan, tensors=left).with_notes(*_notes_on_averages(plan, dropped))
     claims = plan.graph.claims({tensor.key for tensor in plan.tensors})
     held = {_attribute_id(claims.owners[t.key]) for t in left if t.key in claims.owners}
     gone = {claims.owners[t.key][1].checkpoint_key for t in going if t.key in claims.owners}
@@ -124,11 +126,27 @@ def prune(plan: Plan, dropped: Set[str]) -> Plan:
                 path=plan.source.prefix,
                 key=tensor.source_key,
             )
-    notes = []
+    notes = _notes_on_averages(plan, dropped)
     if any(tensor.key not in claims.owners for tensor in going):
         notes.append("tensors that a saver of the program's own wrote were dropped")
     graph = drop_attributes(plan.graph, lost)
     return refuse_disputes(replace(plan, tensors=left, graph=graph).with_notes(*notes))
+
+
+def _notes_on_averages(plan: Plan, dropped: Set[str]) -> list[str]:
+    """Return a note if averages go whose weights stay: they may be the better weights."""
+    going = [
+        average
+        for average in plan.source.averages
+        if average.optimizer and average.key in dropped and average.weight not in dropped
+    ]
+    if not going:
+        return []
+    counted = "1 average goes" if len(going) == 1 else f"{len(going)} averages go"
+    return [
+        f"{counted} with the optimizer; `ckpt rename --promote-ema` before this puts averages in "
+        "the place of the weights"
+    ]
 
 
 def _selected(rows: list[_Name], patterns: tuple[str, ...]) -> set[str]:

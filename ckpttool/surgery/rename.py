@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import replace
 
+from ckpttool.checkpoint.kinds_words import AVERAGED
 from ckpttool.checkpoint.nearest import listed, nearest_names, quoted
 from ckpttool.errors import KeyCollisionError, SelectionError, SurgeryError
 from ckpttool.meta.object_graph import ObjectGraph
@@ -27,7 +28,6 @@ from ckpttool.surgery.graph_moves import EdgeId, move_edges
 from ckpttool.surgery.plan import Plan, PlannedTensor, refuse_disputes
 from ckpttool.surgery.rules import MoveRule, PrefixRule, Rule, StripPrefixRule
 
-_EMA = "/ExponentialMovingAverage"
 # The counter belongs to the checkpoint object itself, not to what a program puts into it.
 _SAVE_COUNTER = (0, "save_counter")
 
@@ -55,34 +55,62 @@ def rename(plan: Plan, rules: Sequence[Rule], *, strict: bool = False) -> Plan:
 
 
 def promote_averages(plan: Plan) -> Plan:
-    """Return the plan with averaged weights and weights exchanged, in a name-based checkpoint.
+    """Return the plan with averaged weights and weights exchanged, so that nothing is lost.
 
-    `X/ExponentialMovingAverage` becomes `X`, and `X` takes its name, so that nothing is lost. A
-    note names the weights that have no average.
+    Each average takes the key of its weight and the weight that of its average; an object graph
+    stays as it is. A note names the weights that have no average.
 
     Raises:
-        SurgeryError: there are no averages under such names.
+        SurgeryError: there are no averages, or the weights of some are not known or have several.
     """
-    keys = {tensor.key for tensor in plan.tensors}
-    averaged = {key[: -len(_EMA)] for key in keys if key.endswith(_EMA)}
-    pairs = {base: base + _EMA for base in averaged if base in keys}
-    if plan.graph is not None or not averaged:
-        raise SurgeryError(
-            f"there are no averages called '…{_EMA}' to promote", path=plan.source.prefix
-        )
-    names = pairs | {average: base for base, average in pairs.items()}
-    names |= {base + _EMA: base for base in averaged - keys}
-    tensors = tuple(replace(t, key=names.get(t.key, t.key)) for t in plan.tensors)
+    pairs = _averages_by_weight(plan)
+    keys = {tensor.source_key: tensor.key for tensor in plan.tensors}
+    names = {average: keys[weight] for weight, average in pairs.items()}
+    names |= {weight: keys[average] for weight, average in pairs.items()}
+    tensors = tuple(replace(t, key=names.get(t.source_key, t.key)) for t in plan.tensors)
     alone = sorted(
-        tensor.key
+        plan.short_name(tensor.key)
         for tensor in plan.tensors
-        if plan.kinds[tensor.source_key] == "weight" and tensor.key not in averaged
+        if plan.kinds[tensor.source_key] == "weight" and tensor.source_key not in pairs
     )
-    weights = "weight" if len(averaged) == 1 else "weights"
-    note = f"averages took the place of {len(averaged)} {weights}"
+    weights = "weight" if len(pairs) == 1 else "weights"
+    note = f"averages took the place of {len(pairs)} {weights}"
     if alone:
         note += f"; without an average: {listed(alone)}"
     return _checked(replace(plan, tensors=tensors).with_notes(note))
+
+
+def _averages_by_weight(plan: Plan) -> dict[str, str]:
+    """Return the average of each weight that has one, both by source key."""
+    there = {tensor.source_key for tensor in plan.tensors}
+    found: dict[str, list[str]] = {}
+    unknown = []
+    for average in plan.source.averages:
+        if average.key not in there:
+            continue
+        if average.weight in there and average.weight is not None:
+            found.setdefault(average.weight, []).append(average.key)
+        else:
+            unknown.append(plan.short_name(average.key))
+    if unknown:
+        raise SurgeryError(
+            f"which weights these are averages of is not known: {listed(unknown)}",
+            path=plan.source.prefix,
+        )
+    if not found:
+        raise SurgeryError(
+            "there are no averages to promote: no optimizer keeps any, and none is called "
+            f"'…/{AVERAGED}' beside its weight",
+            path=plan.source.prefix,
+        )
+    for weight, averages in found.items():
+        if len(averages) > 1:
+            raise SurgeryError(
+                f"it has several averages: {listed([plan.short_name(key) for key in averages])}",
+                path=plan.source.prefix,
+                key=weight,
+            )
+    return {weight: averages[0] for weight, averages in found.items()}
 
 
 def _rename_keys(plan: Plan, rules: Sequence[Rule], *, strict: bool) -> Plan:

@@ -100,6 +100,8 @@ CASES: dict[str, Rows] = {
         ("dense/kernel/Adam", K, "slot"),
         ("dense/kernel/Adam_1", K, "slot"),
         ("dense/kernel/Momentum", K, "weight"),
+        ("encoder/Lion", K, "weight"),
+        ("encoder/Lion_1", K, "weight"),
     ],
     "BERT": [
         ("bert/pooler/kernel", K, "weight"),
@@ -125,6 +127,73 @@ CASES: dict[str, Rows] = {
         ("training/Adam/dense/kernel/m", K, "slot"),
         ("training/Adam/iter", "int64", "optimizer"),
         ("training/Adam/learning_rate", (), "optimizer"),
+    ],
+    "Keras on TensorFlow 1": [
+        *DENSE,
+        ("Adam/iterations", "int64", "optimizer"),
+        ("Adam/lr", (), "optimizer"),
+        ("training/Adam/Variable", K, "slot"),
+        ("training/Adam/Variable_1", (2,), "slot"),
+        ("training/Adam/Variable_17", (1,), "slot"),  # "amsgrad" is off
+        ("training/Adam/Variable_18", (7, 7), "weight"),
+        ("training/Adam/m_0", K, "slot"),
+        ("training_1/RMSprop/Variable_2", (2,), "slot"),
+        ("model/training/SGD/moment_1", (2,), "slot"),
+        ("training/Dense/Variable", K, "weight"),
+        ("Adam/Variable", K, "weight"),
+        ("other/Adam/Variable", K, "weight"),
+    ],
+    "Keras 3": [
+        *DENSE,
+        ("adam_w/dense_kernel_momentum", K, "slot"),
+        ("adam_w/dense_kernel_velocity", K, "slot"),
+        ("adam_w/dense_kernel_average", K, "ema"),
+        ("adam_w/dense_bias_velocity_hat", (2,), "slot"),
+        ("adam/dense_bias_scale", (2,), "weight"),
+        ("adam_w/dense_other_momentum", K, "weight"),
+        ("adam_w/dense_kernel_norm", (2,), "weight"),
+        ("adam_w/iteration", "int64", "optimizer"),
+        ("adam_w/learning_rate", (), "optimizer"),
+        ("adafactor/dense_kernel_r", (3,), "slot"),
+        ("adafactor/dense_bias_c", (), "slot"),
+        ("loss_scale_optimizer/adam_1_12/dense_kernel_momentum", K, "slot"),
+        ("loss_scale_optimizer/dynamic_scale", (), "optimizer"),
+        ("loss_scale_optimizer/step_counter", "int32", "optimizer"),
+        ("mine/iteration", "int64", "optimizer"),
+        ("mine/learning_rate", (), "optimizer"),
+        ("mine/dense_kernel_whatever", K, "slot"),
+        ("theirs/dense_kernel_momentum", K, "weight"),
+    ],
+    "averages of tf_keras": [
+        *DENSE,
+        ("AdamW/average/dense/kernel", K, "ema"),
+        ("Adadelta/accumulated_grad/dense/bias", (2,), "slot"),
+        ("Nadam/m/dense/kernel", K, "slot"),
+        ("Nadam/Variable", (), "optimizer"),
+        ("AdamW/average/dense/other", K, "weight"),
+        ("AdamW/mask/dense/kernel", K, "weight"),
+    ],
+    "an optimizer of tf_keras without a scope": [
+        *DENSE,
+        ("m/dense/kernel", K, "slot"),
+        ("average/dense/kernel", K, "ema"),
+        ("v/dense/kernel", K, "weight"),
+        ("v/dense/other", K, "weight"),  # so "v" is a layer
+        ("iteration", "int64", "optimizer"),
+        ("learning_rate", (), "optimizer"),
+    ],
+    "replay buffers": [
+        ("replay_buffer/observation", (100, 3), "other"),
+        ("TFUniformReplayBuffer/TFUniformReplayBuffer/Table/slot", (100, 3), "other"),
+        ("agent/experience_replay_memory/rewards", (100,), "other"),
+        ("display_buffer/w", K, "weight"),
+        ("replay_buffer", K, "weight"),
+    ],
+    "masks": [
+        *DENSE,
+        ("out/kernel", K, "weight"),
+        ("dense/kernel/mask", K, "weight"),
+        ("out/kernel/mask", K, "weight"),
     ],
     "Keras before it": [
         *DENSE,
@@ -153,11 +222,15 @@ CASES: dict[str, Rows] = {
     "moving averages": [
         *DENSE,
         ("dense/kernel/ExponentialMovingAverage", K, "ema"),
-        ("gone/kernel/ExponentialMovingAverage", K, "ema"),
-        ("dense/kernel/Adam/ExponentialMovingAverage", K, "ema"),
+        ("train/dense/kernel/ExponentialMovingAverage_1", K, "ema"),
+        # The only copy of what they average: an older batch normalization infers with them.
+        ("gone/kernel/ExponentialMovingAverage", K, "weight"),
+        ("moments/Squeeze/ExponentialMovingAverage", (2,), "weight"),
+        ("ExponentialMovingAverage", (2,), "weight"),
+        ("dense/kernel/Adam/ExponentialMovingAverage", K, "weight"),
         ("dense/bias/ema", (2,), "ema"),
         ("dense/bias/EMA", (3,), "weight"),
-        ("mul/ExponentialMovingAverage", (), "ema"),
+        ("mul/ExponentialMovingAverage", (), "weight"),
         ("mul/ExponentialMovingAverage/biased", (), "other"),
         ("mul/ExponentialMovingAverage/local_step", (), "other"),
     ],
@@ -176,7 +249,14 @@ CASES: dict[str, Rows] = {
         ("sync_rep_local_step", "int64", "step"),
         ("save_counter", "int64", "step"),
         ("step_size", "int64", "weight"),
-        ("tower/global_step", (), "weight"),
+        ("tower/global_step", (), "step"),  # TFLearn counts with floats
+        ("Global_Step", (), "step"),
+        ("Training_step", (), "step"),
+        ("rate/step", (), "weight"),
+        ("optimizer/global_step", "int64", "step"),
+        ("ckpt_saved_epoch", "int64", "step"),
+        ("_train_counter", "int64", "step"),
+        ("STEP", "int64", "step"),
     ],
     "tables": [
         ("table-keys", "string", "table"),
@@ -305,7 +385,7 @@ def test_a_metagraph_knows_better() -> None:
         ("b", K, "weight"),
         ("b/Adam", K, "weight"),  # "b" is not trained, and has no slots
         ("a/m", K, "slot"),
-        ("a/own", K, "slot"),  # a single one of an unknown name is enough
+        ("a/own", K, "weight"),  # not all that is trained has one
         ("rows", (4, 2), "weight"),
         ("rows/Momentum", (4, 2), "slot"),
         ("ticks", "int64", "step"),
@@ -354,5 +434,6 @@ def test_hostile_names_have_kinds_too() -> None:
 def test_200_000_names_have_kinds(slot: str) -> None:
     names = [f"model/block_{i // 100}/layer_{i}/kernel" for i in range(100_000)]
     entries = {one: entry(K) for name in names for one in (name, slot.format(name))}
+    entries |= {one: entry((3,)) for name in ("bias",) for one in (name, slot.format(name))}
     kinds = kinds_from_names(entries)
-    assert list(kinds.values()).count("slot") == 100_000
+    assert list(kinds.values()).count("slot") == 100_001

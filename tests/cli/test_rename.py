@@ -189,7 +189,7 @@ def test_maps_that_cannot_be_used(text: str | None, message: str, named: Path) -
         (["a=x", "--strict"], "no rule matches 'ab', 'b/c/w', 'b/w', 'step'"),
         (["--table", "tf1-rnn"], "the rule '--table tf1-rnn' matches nothing"),
         (["--table", "rnn"], "no table is called 'rnn'; nearest: "),
-        (["--promote-ema"], "there are no averages called"),
+        (["--promote-ema"], "there are no averages to promote"),
     ],
 )
 def test_what_cannot_be_done(rules: list[str], message: str, named: Path) -> None:

@@ -2,6 +2,8 @@
 
 locate      what a user typed -> where the checkpoint is
 folder      what checkpoints lie in a folder
+generation  telling a V1 file from an index, and from any other table
+named       what the paths in a state file mean where they lead nowhere
 globs       glob patterns -> regular expressions
 patterns    the pattern language of the command line
 select      choosing tensors by patterns and kinds

@@ -15,24 +15,26 @@ import stat
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Literal
 
 from ckpttool.bundle.naming import INDEX_SUFFIX, index_path, shard_path, split_shard_path
-from ckpttool.coding.varint import decode_varint
-from ckpttool.errors import CkptError, CorruptError, FileAccessError
+from ckpttool.checkpoint.generation import Generation as Generation
+from ckpttool.checkpoint.generation import table_generation
+from ckpttool.checkpoint.named import V1_PATTERN, is_of_windows, other_paths, part_name
+from ckpttool.checkpoint.named import checkpoint_name as checkpoint_name
+from ckpttool.errors import CkptError, FileAccessError
 from ckpttool.meta.state import STATE_NAME as STATE_NAME
 from ckpttool.meta.state import read_state
-from ckpttool.storage.source import RandomAccessFile, file_error
-from ckpttool.table.format import FOOTER_SIZE, MAGIC
+from ckpttool.storage.source import file_error
 
-Generation = Literal["V1", "V2"]
 META_SUFFIX = ".meta"
 MAX_SHARDS = 99999
+# What tells the V1 checkpoint from the V2 checkpoint of the same name.
+V1_MARK = "@v1"
 _V1_SHARD = re.compile(r"-([0-9]{5})-of-([0-9]{5})\Z")
-_V1_PATTERN = re.compile(r"-\?{5}-of-([0-9]{5}|\?{5})\Z")
+# By the number of files that there are to be: the names of those that there are, by number.
+_V1Sets = dict[int, dict[int, str]]
+_STEP = re.compile(r"-(\d+)\Z")
 _DIGITS = re.compile(r"([0-9]+)")
-_V1_TAG = 0x0A  # SavedTensorSlices.meta
-_V2_TAGS = (0x08, 0x10, 0x1A)  # BundleHeaderProto: num_shards, endianness, version
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +62,14 @@ class CheckpointFiles:
         generation: "V1" or "V2".
         index: path of the index; None for V1.
         shards: paths of the files with tensors that exist, by shard number.
+        files: of V1 the files of the set that counts, with those that are missing; else nothing.
         shard_counts: the numbers of shards that the names of these files speak of: usually one;
             none for V1 in a single file or where no data shard is left.
         meta_path: the `.meta` file beside it, if there is one.
         modified: when the index, or the first V1 file, was last changed; seconds since 1970.
         size: bytes of index and shards together.
         latest: whether the state file of the folder names it as the latest.
+        shadowed: whether it is of V1 and a V2 checkpoint has the same name.
     """
 
     name: str
@@ -78,6 +82,19 @@ class CheckpointFiles:
     modified: float
     size: int
     latest: bool
+    files: tuple[str, ...] = ()
+    shadowed: bool = False
+
+    @property
+    def address(self) -> str:
+        """What to type for it."""
+        return self.prefix + V1_MARK if self.shadowed else self.prefix
+
+    @property
+    def step(self) -> int | None:
+        """The number at the end of the name."""
+        match = _STEP.search(self.name)
+        return int(match[1]) if match else None
 
     def missing(self, num_shards: int | None = None) -> tuple[str, ...]:
         """Return the paths of the shards that do not exist.
@@ -100,28 +117,6 @@ def _v1_shard_path() -> Callable[[str, int, int], str]:
     from ckpttool.legacy.naming import shard_path as path_of
 
     return path_of
-
-
-def checkpoint_name(path: str) -> str:
-    """Return the name of a checkpoint that a path in a state file leads to.
-
-    Of V1 checkpoints in several files such a path is the pattern `PREFIX-?????-of-00003`.
-    """
-    name = os.path.basename(path)
-    match = _V1_PATTERN.search(name)
-    return name[: match.start()] if match else name
-
-
-def name_here(folder: str, named: str) -> str | None:
-    """Return the name in `folder` of a checkpoint in its state file; None if it lies elsewhere.
-
-    A path that is absolute and leads nowhere is one of before the folder was moved.
-    """
-    target = os.path.join(folder, named)
-    here = os.path.realpath(os.path.dirname(target)) == os.path.realpath(folder)
-    if here or (os.path.isabs(named) and find_checkpoint(named) is None):
-        return checkpoint_name(named)
-    return None
 
 
 def checkpoint_stem(name: str) -> str:
@@ -155,72 +150,93 @@ def is_regular(path: str) -> bool:
     return status is not None and stat.S_ISREG(status.st_mode)
 
 
-def table_generation(path: str) -> Generation | None:
-    """Tell a V1 file from the index of a V2 checkpoint; None for anything else.
+class Finder:
+    """Finds checkpoints by their prefixes; each folder is listed once at most."""
 
-    Both are tables whose first key is empty; its value is a SavedTensorSlices in V1 and a
-    BundleHeaderProto in V2, which differ in the first byte. A file that begins like one of V1 and
-    is cut short or damaged further on is taken for one: whoever reads it says what is wrong.
-    """
-    with RandomAccessFile(path) as file:
-        at_end = file.size - len(MAGIC)
-        whole = file.size >= FOOTER_SIZE and file.read_at(at_end, len(MAGIC)) == MAGIC
-        head = file.read_at(0, min(file.size, 16))
-        if not whole:
-            return "V1" if _begins_like_v1(head) else None
-        first = _first_value_byte(head)
-        if first is None:  # the first block is compressed, or no block of ours
-            from ckpttool.table.lookup import TableLookup
+    def __init__(self) -> None:
+        self._sets: dict[str, dict[str, _V1Sets]] = {}
 
-            try:
-                value = TableLookup(file).find(b"")
-            except CkptError:
-                return None
-            first = value.read_at(0, 1)[0] if value is not None and value.size else None
-    if first == _V1_TAG:
-        return "V1"
-    return "V2" if first in _V2_TAGS else None
+    def find(self, prefix: str) -> FoundFiles | None:
+        """Return the checkpoint at `prefix`, which is taken literally; None if there is none.
 
+        Args:
+            prefix: the prefix of a V2 checkpoint, or for V1 the file, any of its shards, the
+                prefix of the shards or their pattern `PREFIX-?????-of-00003`. Where there is one
+                of each format, `PREFIX@v1` is that of V1.
+        """
+        if file_status(index_path(prefix)) is not None:
+            return FoundFiles(prefix, "V2")
+        found = self._find_v1(prefix)
+        if found is None and prefix.endswith(V1_MARK):
+            found = self._find_v1(prefix[: -len(V1_MARK)])
+        return found
 
-def _first_value_byte(head: bytes) -> int | None:
-    """Return the first byte of the first value of a table whose first key is empty."""
-    at = 2  # shared and unshared key length, both zero
-    while at < 7 and head[at] & 0x80:
-        at += 1
-    found = head[at + 1]
-    plain = head[:2] == b"\0\0" and any(head[2 : at + 1])
-    return found if plain and found in (_V1_TAG, *_V2_TAGS) else None
+    def find_named(self, folder: str, named: str) -> tuple[FoundFiles | None, str]:
+        """Return the checkpoint that a path in a state file means, and the path that led there.
 
+        Args:
+            folder: of the state file.
+            named: the path. Where it leads nowhere it may be of before the folder was moved, or
+                of another system.
+        """
+        for path in (named, *other_paths(named)):
+            found = self.find(os.path.join(folder, path))
+            if found is not None:
+                return found, path
+        return None, named
 
-def _begins_like_v1(head: bytes) -> bool:
-    """Tell whether bytes begin with a message in a message, the lengths of which agree."""
-    with suppress(CorruptError):
-        size, at = decode_varint(head, 2, len(head))
-        if head[:2] == b"\0\0" and head[at] == _V1_TAG:
-            inner, start = decode_varint(head, at + 1, len(head))
-            return inner > 0 and start + inner == at + size
-    return False
+    def _find_v1(self, prefix: str) -> FoundFiles | None:
+        pattern = V1_PATTERN.search(prefix)
+        shard = _V1_SHARD.search(prefix)
+        if pattern:
+            count = None if "?" in pattern[1] else int(pattern[1])
+            return self._find_v1_set(prefix[: pattern.start()], count)
+        if is_regular(prefix) and table_generation(prefix) == "V1":
+            if shard and 0 <= int(shard[1]) < int(shard[2]):
+                return self._find_v1_set(prefix[: shard.start()], int(shard[2]))
+            return FoundFiles(prefix, "V1", (prefix,))
+        return self._find_v1_set(prefix, None)
+
+    def _find_v1_set(self, prefix: str, count: int | None) -> FoundFiles | None:
+        """Find the files of a V1 checkpoint; of several complete sets the one with most."""
+        folder, base = os.path.split(prefix)
+        if folder not in self._sets:
+            self._sets[folder] = _v1_sets(folder)
+        sets = self._sets[folder].get(base, {}) if base else {}
+        if count is not None:
+            sets = {count: sets[count]} if count in sets else {}
+        for of, present in _best_first(sets):
+            first = os.path.join(folder, present[min(present)])
+            if is_regular(first) and table_generation(first) == "V1":
+                return FoundFiles(prefix, "V1", _v1_files(prefix, of))
+        return None
 
 
 def find_checkpoint(prefix: str) -> FoundFiles | None:
-    """Return the checkpoint at `prefix`, which is taken literally; None if there is none.
+    """Return the checkpoint at a prefix, as `Finder.find` does."""
+    return Finder().find(prefix)
 
-    Args:
-        prefix: the prefix of a V2 checkpoint, or for V1 the file, any of its shards, the
-            prefix of the shards or their pattern `PREFIX-?????-of-00003`.
+
+def name_here(folder: str, named: str, finder: Finder | None = None) -> str | None:
+    """Return the name in `folder` of a checkpoint in its state file; None if it lies elsewhere.
+
+    A path that leads nowhere may be one of before the folder was moved, or of Windows.
     """
-    if file_status(index_path(prefix)) is not None:
-        return FoundFiles(prefix, "V2")
-    pattern = _V1_PATTERN.search(prefix)
-    shard = _V1_SHARD.search(prefix)
-    if pattern:
-        count = None if "?" in pattern[1] else int(pattern[1])
-        return _find_v1_shards(prefix[: pattern.start()], count)
-    if is_regular(prefix) and table_generation(prefix) == "V1":
-        if shard and 0 <= int(shard[1]) < int(shard[2]):
-            return _find_v1_shards(prefix[: shard.start()], int(shard[2]))
-        return FoundFiles(prefix, "V1", (prefix,))
-    return _find_v1_shards(prefix, None)
+    if os.sep not in named and not is_of_windows(named):
+        return part_name(named)
+    finder = finder or Finder()
+    if is_of_windows(named):
+        found, path = finder.find_named(folder, named)
+        if found is None:
+            return checkpoint_name(named)
+        if os.sep not in path:
+            return part_name(path)
+        named = path
+    target = os.path.join(folder, named)
+    here = os.path.realpath(os.path.dirname(target)) == os.path.realpath(folder)
+    if here or (os.path.isabs(named) and finder.find(named) is None):
+        return part_name(named)
+    return None
 
 
 def list_checkpoints(folder: str) -> list[CheckpointFiles]:
@@ -252,12 +268,13 @@ def _entries(folder: str) -> dict[str, os.DirEntry[str]]:
 
 def _listed(folder: str) -> tuple[str | None, list[str]]:
     """Return what the state file says of this folder: the latest checkpoint, and all in order."""
+    finder = Finder()
     path = os.path.join(folder, STATE_NAME)
     if is_regular(path):
         with suppress(CkptError):  # the order of a list is not worth failing for
             state = read_state(path)
-            latest = name_here(folder, state.model_checkpoint_path)
-            named = [name_here(folder, each) for each in state.all_model_checkpoint_paths]
+            latest = name_here(folder, state.model_checkpoint_path, finder)
+            named = [name_here(folder, each, finder) for each in state.all_model_checkpoint_paths]
             return latest, [name for name in (*named, latest) if name is not None]
     return None, []
 
@@ -273,8 +290,10 @@ def _gather(
             prefix, number, count = split
             if prefix in v2 and number < count <= MAX_SHARDS:
                 shards.setdefault((prefix, "V2"), {})[count, number] = name
-        elif _may_be_v1(name, v2) and _is_v1(entry):
+        elif _may_be_v1(name) and _is_v1(entry):
             match = _V1_SHARD.search(name)
+            if match and int(match[1]) >= int(match[2]):
+                match = None  # no set has such a number: it is a name like any other
             at = (int(match[2]), int(match[1])) if match else (0, 0)
             stem = name[: match.start()] if match else name
             shards.setdefault((stem, "V1"), {})[at] = name
@@ -288,6 +307,7 @@ def _gather(
         if not statuses:
             continue  # gone in the meantime
         meta = prefix + META_SUFFIX
+        shadowed = generation == "V1" and prefix in v2
         result.append(
             CheckpointFiles(
                 name=prefix,
@@ -299,7 +319,9 @@ def _gather(
                 meta_path=os.path.join(folder, meta) if meta in entries else None,
                 modified=statuses[0].st_mtime,
                 size=sum(status.st_size for status in statuses),
-                latest=prefix == latest,
+                latest=prefix == latest and not shadowed,
+                files=_files_of_v1(os.path.join(folder, prefix), numbered) if not index else (),
+                shadowed=shadowed,
             )
         )
     return result
@@ -313,9 +335,9 @@ def _statuses(entries: Iterable[os.DirEntry[str]]) -> list[os.stat_result]:
     return statuses
 
 
-def _may_be_v1(name: str, v2: set[str]) -> bool:
+def _may_be_v1(name: str) -> bool:
     known = name.endswith((INDEX_SUFFIX, META_SUFFIX, ".pb", ".pbtxt", ".json", ".txt"))
-    return not known and name not in v2 and name != STATE_NAME and ".tempstate" not in name
+    return not known and name != STATE_NAME and ".tempstate" not in name
 
 
 def _is_v1(entry: os.DirEntry[str]) -> bool:
@@ -324,25 +346,35 @@ def _is_v1(entry: os.DirEntry[str]) -> bool:
     return False
 
 
-def _find_v1_shards(prefix: str, count: int | None) -> FoundFiles | None:
-    """Find the shards of a V1 checkpoint; of several complete sets the one with most shards."""
-    base = os.path.basename(prefix)
-    folder = os.path.dirname(prefix)
-    sets: dict[int, dict[int, str]] = {}
+def _v1_sets(folder: str) -> dict[str, _V1Sets]:
+    """Return the names in a folder that are of V1 checkpoints in several files."""
+    found: dict[str, _V1Sets] = {}
     with suppress(CkptError):
         for name in _entries(folder):
             match = _V1_SHARD.search(name)
-            if match and name[: match.start()] == base and base:
-                number, of = int(match[1]), int(match[2])
-                if number < of and count in (None, of):
-                    sets.setdefault(of, {})[number] = os.path.join(folder, name)
-    for of, present in sorted(sets.items(), key=lambda item: (len(item[1]) < item[0], -item[0])):
-        first = present[min(present)]
-        if is_regular(first) and table_generation(first) == "V1":
-            name_of = _v1_shard_path()
-            files = tuple(name_of(prefix, number, of) for number in range(of))
-            return FoundFiles(prefix, "V1", files)
-    return None
+            if match and int(match[1]) < int(match[2]):
+                sets = found.setdefault(name[: match.start()], {})
+                sets.setdefault(int(match[2]), {})[int(match[1])] = name
+    return found
+
+
+def _files_of_v1(prefix: str, numbered: Iterable[tuple[int, int]]) -> tuple[str, ...]:
+    """Return the files of the set that counts, of those there are by (count, number)."""
+    sets: _V1Sets = {}
+    for count, number in numbered:
+        sets.setdefault(count, {})[number] = ""
+    if 0 in sets:
+        return (prefix,)
+    return _v1_files(prefix, _best_first(sets)[0][0])
+
+
+def _best_first(sets: _V1Sets) -> list[tuple[int, dict[int, str]]]:
+    return sorted(sets.items(), key=lambda item: (len(item[1]) < item[0], -item[0]))
+
+
+def _v1_files(prefix: str, count: int) -> tuple[str, ...]:
+    path_of = _v1_shard_path()
+    return tuple(path_of(prefix, number, count) for number in range(count))
 
 
 def _natural(name: str) -> list[tuple[int, int, str]]:

@@ -5,7 +5,8 @@
     a folder or its state file     tf_ckpts, tf_ckpts/checkpoint: the latest checkpoint
     a SavedModel                   its folder or saved_model.pb
     a SessionBundle export         its folder, its parent (the highest version), export.meta
-    a V1 checkpoint                its file, its shards' prefix or pattern, one of its shards
+    a V1 checkpoint                its file, its shards' prefix or pattern, one of its shards;
+                                   PREFIX@v1 where a V2 checkpoint has the same name
 
 Paths are literal: a glob character in one means itself.
 """
@@ -22,14 +23,16 @@ from ckpttool.bundle.naming import INDEX_SUFFIX, index_path, split_shard_path
 from ckpttool.checkpoint.folder import (
     META_SUFFIX,
     STATE_NAME,
+    V1_MARK,
+    CheckpointFiles,
+    Finder,
     FoundFiles,
-    Generation,
     file_status,
     find_checkpoint,
     is_regular,
     list_checkpoints,
-    table_generation,
 )
+from ckpttool.checkpoint.generation import Generation, table_generation
 from ckpttool.checkpoint.nearest import nearest, quoted
 from ckpttool.errors import CkptError, FileAccessError, MissingFileError, NotFoundError
 from ckpttool.meta.state import read_state
@@ -38,6 +41,7 @@ from ckpttool.storage.source import RandomAccessFile
 AddressKind = Literal["prefix", "member", "state", "saved_model", "session_bundle"]
 SAVED_MODEL_NAMES = ("saved_model.pb", "saved_model.pbtxt")
 EXPORT_META = "export.meta"
+_MAX_LOOKS = 5
 _GRAPH_SUFFIXES = (META_SUFFIX, ".pb", ".pbtxt")
 _VERSION = re.compile(r"[0-9]{8}\Z")
 _STATE_LINE = re.compile(
@@ -91,10 +95,7 @@ def locate(path: str | os.PathLike[str]) -> Location:
     status = file_status(typed)
     is_folder = status is not None and stat.S_ISDIR(status.st_mode)
     if not typed.endswith(os.sep) and file_status(index_path(typed)) is not None:
-        clash = f"the folder of the same name is meant by '{typed}{os.sep}'"
-        return _location(
-            typed, FoundFiles(typed, "V2"), "prefix", warnings=(clash,) if is_folder else ()
-        )
+        return _location(typed, FoundFiles(typed, "V2"), "prefix", warnings=_namesakes(typed))
     if is_folder:
         return _in_folder(typed)
     if status is not None:
@@ -103,6 +104,24 @@ def locate(path: str | os.PathLike[str]) -> Location:
     if found is None:
         raise _missing(typed)
     return _location(typed, found, "prefix")
+
+
+def location_of(files: CheckpointFiles) -> Location:
+    """Return where a checkpoint of a folder is that was listed; nothing is looked for again."""
+    found = FoundFiles(files.prefix, files.generation, files.files)
+    return _location(files.address, found, "prefix")
+
+
+def _namesakes(prefix: str) -> tuple[str, ...]:
+    """Say what else of the name of a V2 checkpoint could be meant."""
+    status = file_status(prefix)
+    if status is None:
+        return ()
+    if stat.S_ISDIR(status.st_mode):
+        return (f"the folder of the same name is meant by '{prefix}{os.sep}'",)
+    if stat.S_ISREG(status.st_mode) and table_generation(prefix) == "V1":
+        return (f"a file of format V1 has the same name; it is meant by '{prefix}{V1_MARK}'",)
+    return ()
 
 
 def saved_model_of(prefix: str) -> str | None:
@@ -233,32 +252,43 @@ def _session_bundle(typed: str, folder: str) -> Location:
 
 
 def _by_state(typed: str, state_path: str) -> Location:
-    named = read_state(state_path).model_checkpoint_path
     folder = os.path.dirname(state_path)
-    if not named:
-        raise NotFoundError("the state file names no checkpoint", path=state_path)
-    target = os.path.join(folder, named)
-    found = find_checkpoint(target)
-    warnings: tuple[str, ...] = ()
-    if found is None and os.path.isabs(named):
-        found = find_checkpoint(os.path.join(folder, os.path.basename(named)))
-        warnings = (
-            f"'{state_path}' names '{named}', which does not exist; the checkpoint of that name"
-            " beside it was taken",
-        )
-    elif found is not None and _is_outside(found.prefix, folder):
-        warnings = (f"'{state_path}' names '{named}', which lies outside of its folder",)
+    state = read_state(state_path)
+    for _ in range(_MAX_LOOKS):
+        named = state.model_checkpoint_path
+        if not named:
+            raise NotFoundError("the state file names no checkpoint", path=state_path)
+        found, path = Finder().find_named(folder, named)
+        if found is not None:
+            break
+        # A trainer may have written another one since, and removed the checkpoint after that.
+        before, state = state, read_state(state_path)
+        if state == before:
+            break
     if found is None:
         raise MissingFileError(
             f"names '{named}', which does not exist{_folder_hint(folder)}", path=state_path
         )
+    warnings: list[str] = []
+    if path != named:
+        where = "of that name beside it" if os.sep not in path else f"'{path}'"
+        warnings.append(
+            f"'{state_path}' names '{named}', which does not exist; the checkpoint {where} was"
+            " taken"
+        )
+    elif _is_outside(found.prefix, folder):
+        warnings.append(f"'{state_path}' names '{named}', which lies outside of its folder")
+    if state.marked:
+        warnings.append(f"'{state_path}' begins with a byte order mark; TensorFlow cannot read it")
+    if found.generation == "V2":
+        warnings += _namesakes(found.prefix)
     return _location(
         typed,
         found,
         "state",
         folder=folder or os.curdir,
         state_path=state_path,
-        warnings=warnings,
+        warnings=tuple(warnings),
     )
 
 

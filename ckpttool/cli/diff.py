@@ -177,7 +177,8 @@ def _addresses(a: str, b: str | None) -> tuple[str, str]:
     """Return what to compare; for a folder alone its latest checkpoint and the one before."""
     if b is not None:
         return a, b
-    found = list_checkpoints(a) if os.path.isdir(a) else []
+    listed = list_checkpoints(a) if os.path.isdir(a) else []
+    found = [files for files in listed if not files.shadowed]
     if len(found) < 2:
         raise click.UsageError(f"'{a}' is no folder of several checkpoints; B is missing")
     return found[1].prefix, found[0].prefix

@@ -16,6 +16,7 @@ graph_signatures    its signatures, also those of an export
 graph_variables     its variables, and under which keys its Saver looks for them
 graph_updates       what optimizers do to them
 graph_effects       operations that reach beyond the graph
+graph_soundness     what no loader accepts in it
 
 graph_compare       two graphs compared by what they mean
 graph_changes       what can come of that

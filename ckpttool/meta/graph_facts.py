@@ -130,7 +130,16 @@ def read_graph_facts(path: str) -> tuple[GraphFacts, ...]:
         CorruptError: it holds no MetaGraph, or a message inside of it is malformed.
         UnsupportedError: it is 2 GiB or more.
     """
-    return tuple(_facts(message, path) for message in read_messages(path))
+    return facts_of(read_messages(path), path)
+
+
+def facts_of(messages: tuple[pb.MetaGraphDef, ...], path: str) -> tuple[GraphFacts, ...]:
+    """Return everything that is told of MetaGraphs that were read from a file.
+
+    Raises:
+        CorruptError: a message inside of one is malformed.
+    """
+    return tuple(_facts(message, path) for message in messages)
 
 
 def _facts(message: pb.MetaGraphDef, path: str) -> GraphFacts:

@@ -215,7 +215,7 @@ def metagraph_of(message: pb.MetaGraphDef, path: str) -> MetaGraph:
         },
         signatures=signatures,
         saver=_saver(message.saver_def) if message.HasField("saver_def") else None,
-        assets=tuple(_assets(message, path)),
+        assets=tuple(assets_of(message, path)),
         other_signatures=others,
         updates=_updates(graph, ops),
     )
@@ -284,8 +284,12 @@ def _saver(saver: pb.SaverDef) -> Saver:
     )
 
 
-def _assets(message: pb.MetaGraphDef, path: str) -> Iterable[Asset]:
-    """Yield the assets, which each way to export keeps in a place of its own."""
+def assets_of(message: pb.MetaGraphDef, path: str) -> Iterable[Asset]:
+    """Yield the assets, which each way to export keeps in a place of its own.
+
+    Raises:
+        CorruptError: one is malformed.
+    """
     from ckpttool import pb
     from ckpttool.pb.convert import parse
 

@@ -43,12 +43,15 @@ class CheckpointState:
         all_model_checkpoint_paths: prefixes of those the writer still manages, oldest first.
         all_model_checkpoint_timestamps: when these were saved, in seconds since 1970; may be empty.
         last_preserved_timestamp: when the last one to be kept for good was saved; 0 if not stated.
+        marked: whether the file begins with a byte order mark, as editors on Windows put there;
+            TensorFlow does not read it.
     """
 
     model_checkpoint_path: str = ""
     all_model_checkpoint_paths: tuple[str, ...] = ()
     all_model_checkpoint_timestamps: tuple[float, ...] = ()
     last_preserved_timestamp: float = 0.0
+    marked: bool = False
 
     def joined_to(self, folder: str) -> CheckpointState:
         """Return the state with relative paths joined to the folder of the file, as literal text.
@@ -93,23 +96,17 @@ def parse_state(text: bytes, *, path: str | None = None) -> CheckpointState:
         path: the file, for errors.
 
     Raises:
-        CorruptError: it is too large, not UTF-8, begins with a byte order mark, or is no such text.
+        CorruptError: it is too large, not UTF-8, or is no such text.
     """
     _check_size(len(text), path)
-    if text.startswith(_BYTE_ORDER_MARK):
-        raise CorruptError(
-            "the state file begins with a byte order mark, which TensorFlow does not read;"
-            " save it as UTF-8 without one",
-            path=path,
-            offset=0,
-        )
+    marked = text.startswith(_BYTE_ORDER_MARK)
     try:
-        decoded = text.decode()
+        decoded = text[len(_BYTE_ORDER_MARK) if marked else 0 :].decode()
     except UnicodeDecodeError as error:
         raise CorruptError("the state file is not UTF-8", path=path, offset=error.start) from error
     state = _parse_plain(decoded)
     if state is not None:
-        return state
+        return replace(state, marked=True) if marked else state
     from ckpttool import pb
     from ckpttool.pb.convert import from_text
 
@@ -119,6 +116,7 @@ def parse_state(text: bytes, *, path: str | None = None) -> CheckpointState:
         tuple(message.all_model_checkpoint_paths),
         tuple(message.all_model_checkpoint_timestamps),
         message.last_preserved_timestamp,
+        marked,
     )
 
 

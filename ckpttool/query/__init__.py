@@ -30,8 +30,11 @@ diff_metagraph  two MetaGraphs, by what they mean
 diff_series     tensors through the checkpoints of a folder
 
 integrity               whether checkpoints are sound: all those that an address means
+integrity_report        what was looked at, and what came of it
 integrity_findings      what can be wrong with one
-integrity_bundle        one checkpoint, by means of those below
+integrity_checkpoint    one checkpoint with its graph, again while it is being saved
+integrity_names         what lies beside it, listed once
+integrity_bundle        the files of one checkpoint, by means of those below
 integrity_legacy        one checkpoint of format V1
 integrity_table         the index as a table, past what is damaged in it
 integrity_index         header and entries; slices against tensors
@@ -41,7 +44,7 @@ integrity_data          reading the data shards in parallel
 integrity_files         open data shards
 integrity_checksums     what follows from the checksums
 integrity_graph         the object graph against the index
-integrity_metagraph     variables of the MetaGraph against the tensors
+integrity_metagraph     the graph, its files, and its variables against the tensors
 integrity_folder        leftovers, orphans and the state file
 
 lock            a checkpoint held against a lock

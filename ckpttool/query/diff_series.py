@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from math import sqrt
 from typing import Literal
 
-from ckpttool.checkpoint.open import Checkpoint, open_checkpoint
+from ckpttool.checkpoint.locate import location_of
+from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.checkpoint.select import Selector
 from ckpttool.errors import CkptError, NotFoundError, UnsupportedError
 from ckpttool.query.diff_index import missing_data, same_bytes, trusted
-from ckpttool.query.folder import list_folder
+from ckpttool.query.folder import list_by_step
 from ckpttool.query.listing import TensorRow, tensor_rows
 from ckpttool.query.source import Source
 
@@ -92,7 +93,7 @@ def diff_series(
         SelectionError: a pattern selects nothing in any of them.
     """
     path = os.fspath(folder)
-    listed = list_folder(path)
+    listed = [files for files in list_by_step(path) if not files.shadowed]
     if not listed:
         raise NotFoundError("there is no checkpoint in the folder", path=path)
     problems: list[CkptError] = []
@@ -102,7 +103,7 @@ def diff_series(
         chosen = []
         for each in listed:
             try:
-                ckpt = stack.enter_context(open_checkpoint(os.path.join(path, each.name)))
+                ckpt = stack.enter_context(Checkpoint(location_of(each)))
                 chosen.append((each.name, each.step, ckpt, tensor_rows(ckpt)))
             except CkptError as error:
                 problems.append(error)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -14,15 +13,12 @@ from ckpttool.checkpoint.folder import (
     STATE_NAME,
     CheckpointFiles,
     checkpoint_name,
-    find_checkpoint,
     list_checkpoints,
 )
 from ckpttool.errors import CkptError
 
 if TYPE_CHECKING:
     from ckpttool.meta.state import CheckpointState
-
-_STEP = re.compile(r"-(\d+)\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,18 +58,28 @@ def list_folder(folder: str) -> list[CheckpointRow]:
         MissingFileError, FileAccessError: the folder cannot be read.
     """
     saved = _saved_times(folder)
-    rows = [_row(files, saved) for files in list_checkpoints(folder)]
-    return sorted(rows, key=lambda row: (-1 if row.step is None else row.step, row.name))
+    return [_row(files, saved) for files in list_by_step(folder)]
+
+
+def list_by_step(folder: str) -> list[CheckpointFiles]:
+    """Return the files of the checkpoints in a folder, oldest step first.
+
+    Raises:
+        MissingFileError, FileAccessError: the folder cannot be read.
+    """
+    return sorted(
+        list_checkpoints(folder),
+        key=lambda files: (-1 if files.step is None else files.step, files.address),
+    )
 
 
 def _row(files: CheckpointFiles, saved: dict[str, float]) -> CheckpointRow:
-    match = _STEP.search(files.name)
     tensors, missing = (_inspect if files.generation == "V2" else _inspect_legacy)(files)
     return CheckpointRow(
         name=files.name,
         latest=files.latest,
-        saved=saved.get(files.name, files.modified),
-        step=int(match[1]) if match else None,
+        saved=files.modified if files.shadowed else saved.get(files.name, files.modified),
+        step=files.step,
         generation=files.generation,
         tensors=tensors,
         bytes=files.size,
@@ -114,10 +120,7 @@ def _inspect_legacy(files: CheckpointFiles) -> tuple[int | None, tuple[str, ...]
 
     missing = tuple(os.path.basename(path) for path in files.missing())
     try:
-        found = find_checkpoint(files.prefix)
-        if found is None:
-            return None, missing
-        with LegacyReader(found.prefix, found.files) as reader:
+        with LegacyReader(files.prefix, files.files) as reader:
             return len(reader.entries), missing
     except CkptError as error:
         return None, (*missing, f"a sound description of its tensors ({error})")

@@ -5,91 +5,19 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Literal
 
 from ckpttool.bundle.naming import index_path
-from ckpttool.checkpoint.folder import (
-    file_status,
-    find_checkpoint,
-    is_regular,
-    list_checkpoints,
-)
-from ckpttool.checkpoint.locate import EXPORT_META, Location, has_metagraph, locate
+from ckpttool.checkpoint.folder import file_status, is_regular, list_checkpoints
+from ckpttool.checkpoint.locate import EXPORT_META, SAVED_MODEL_NAMES, has_graph_file, locate
 from ckpttool.errors import CkptError, MissingFileError
-from ckpttool.query.integrity_bundle import CheckpointResult, verify_bundle
+from ckpttool.query.integrity_checkpoint import Patience, verify_checkpoint
 from ckpttool.query.integrity_data import Progress
-from ckpttool.query.integrity_findings import Finding, Severity, finding, finding_of
-from ckpttool.query.integrity_folder import check_folder, check_siblings
-from ckpttool.query.source import Source
+from ckpttool.query.integrity_findings import Finding, finding
+from ckpttool.query.integrity_folder import check_folder
+from ckpttool.query.integrity_names import FolderNames
+from ckpttool.query.integrity_report import Report, Subject
 
-Kind = Literal["checkpoint", "folder"]
-Verdict = Literal["ok", "structure-ok", "unchecked", "damaged"]
-# From the best to the worst.
-VERDICTS: tuple[Verdict, ...] = ("ok", "structure-ok", "unchecked", "damaged")
-
-
-@dataclass(frozen=True, slots=True)
-class Subject:
-    """Something to verify.
-
-    Attributes:
-        path: what was typed.
-        prefix: of the checkpoint; the path of a folder that is looked at beside its checkpoints.
-        kind: which of the two.
-        generation: format of the checkpoint.
-        location: how the checkpoint was found, where it was typed itself and not its folder.
-    """
-
-    path: str
-    prefix: str
-    kind: Kind = "checkpoint"
-    generation: str = "V2"
-    location: Location | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Report:
-    """All that was found in one checkpoint, or in a folder beside its checkpoints.
-
-    Attributes:
-        path: what was typed.
-        prefix: the checkpoint, or the folder.
-        kind: which of the two.
-        source: the checkpoint as its index tells; None for a folder and where it does not tell.
-        tensors: how many the checkpoint has, as far as its index can be read.
-        bytes_read: bytes of the data shards that were read.
-        fast: whether the data were left unread.
-        findings: what is wrong.
-    """
-
-    path: str
-    prefix: str
-    kind: Kind
-    source: Source | None
-    tensors: int
-    bytes_read: int
-    fast: bool
-    findings: tuple[Finding, ...]
-
-    def count(self, severity: Severity) -> int:
-        """Return how many findings are of a severity."""
-        return sum(each.severity == severity for each in self.findings)
-
-    def verdict(self, *, strict: bool = False) -> Verdict:
-        """Sum the findings up.
-
-        Damage counts before what could not be looked at. A checkpoint is only "ok" if its data
-        were read, else it is "structure-ok".
-
-        Args:
-            strict: take warnings for damage.
-        """
-        if self.count("damage") or (strict and self.count("warning")):
-            return "damaged"
-        if self.count("unchecked"):
-            return "unchecked"
-        return "structure-ok" if self.fast and self.kind == "checkpoint" else "ok"
+_MAX_LOOKS = 5
 
 
 def verify(
@@ -103,7 +31,7 @@ def verify(
 
     Args:
         path: anything that names a checkpoint, or a folder: then all checkpoints in it, and what
-            lies beside them.
+            lies beside them. Also a SavedModel, with or without variables.
         fast: look at the indexes and at the sizes of the data shards alone; in files of format V1
             at what describes the tensors.
         jobs: how many threads may read; as many as there are processors by default.
@@ -130,8 +58,14 @@ def find_subjects(path: str | os.PathLike[str]) -> list[Subject]:
     subjects = _in_folder(typed)
     if subjects:
         return subjects
-    location = locate(typed)
-    return [Subject(typed, location.prefix, generation=location.generation, location=location)]
+    try:
+        location = locate(typed)
+    except MissingFileError:
+        graph = _graph_alone(typed)
+        if graph is None:
+            raise
+        return [Subject(typed, graph, kind="graph")]
+    return [Subject(typed, location.prefix, location=location)]
 
 
 def verify_each(
@@ -146,74 +80,100 @@ def verify_each(
     Raises:
         FileAccessError: a checkpoint that was typed itself cannot be read.
         UnsupportedError: likewise, it is beyond what can be verified.
+        MissingFileError: likewise, it was removed.
     """
-    counts: dict[str, int | None] = {}
+    run = _Run(fast, jobs, on_progress)
     for subject in subjects:
-        if subject.kind == "folder":
-            findings = check_folder(subject.prefix, counts)
-            if not counts:
-                findings.append(_no_checkpoint(subject.prefix))
-            yield Report(subject.path, subject.prefix, "folder", None, 0, 0, fast, tuple(findings))
-            counts = {}
-            continue
-        report = _verify_checkpoint(subject, fast, jobs, on_progress)
-        source = report.source if subject.generation == "V2" else None
-        counts[os.path.basename(subject.prefix)] = source.shards if source else None
-        yield report
+        if subject.kind == "graph":
+            yield run.graph(subject)
+        elif subject.kind == "folder":
+            yield from run.folder(subject)
+        else:
+            yield from run.checkpoint(subject)
 
 
-def _verify_checkpoint(
-    subject: Subject, fast: bool, jobs: int | None, on_progress: Progress | None
-) -> Report:
-    prefix = subject.prefix
-    try:
-        result = _verify_files(subject, fast, jobs, on_progress)
-    except CkptError as error:
-        if subject.location is not None:
-            raise
-        # Others of the folder can be looked at all the same. One that is gone was dropped.
-        code = "changed-while-reading" if isinstance(error, MissingFileError) else "unreadable"
-        failed = (finding_of(error, code, prefix),)
-        return Report(subject.path, prefix, "checkpoint", None, 0, 0, fast, failed)
-    findings = result.findings
-    sound = all(each.severity == "warning" for each in findings)
-    if sound and not fast and has_metagraph(prefix):
-        # Few checkpoints have a graph beside them; only those need what reads one.
-        from ckpttool.query.integrity_metagraph import check_metagraph
+class _Run:
+    """Verifies one subject after the other, those of a folder before the folder.
 
-        findings += tuple(check_metagraph(prefix))
-    if subject.location is not None:
-        num_shards = None
-        if result.source and subject.generation == "V2":
-            num_shards = result.source.shards
-        findings += tuple(check_siblings(prefix, num_shards))
-    return Report(
-        subject.path,
-        prefix,
-        "checkpoint",
-        result.source,
-        result.tensors,
-        result.bytes_read,
-        fast,
-        findings,
-    )
+    Args:
+        fast: as in `verify`, like the rest.
+        jobs: how many threads may read.
+        on_progress: told how far it is.
+    """
 
+    def __init__(self, fast: bool, jobs: int | None, on_progress: Progress | None) -> None:
+        self._fast = fast
+        self._jobs = jobs
+        self._on_progress = on_progress
+        self._patience = Patience()
+        self._names: FolderNames | None = None
+        # Of the folder: how many data shards its checkpoints have, and how many were removed.
+        self._counts: dict[str, int | None] = {}
+        self._gone = 0
 
-def _verify_files(
-    subject: Subject, fast: bool, jobs: int | None, on_progress: Progress | None
-) -> CheckpointResult:
-    if subject.generation == "V2":
-        return verify_bundle(
-            subject.prefix, typed=subject.path, fast=fast, jobs=jobs, on_progress=on_progress
+    def graph(self, subject: Subject) -> Report:
+        """Verify a graph that has no checkpoint."""
+        findings: tuple[Finding, ...] = ()
+        if not self._fast:
+            from ckpttool.query.integrity_metagraph import check_alone
+
+            findings = tuple(check_alone(subject.prefix))
+        return Report(subject.path, subject.prefix, "graph", None, 0, 0, self._fast, findings)
+
+    def folder(self, subject: Subject) -> Iterator[Report]:
+        """Look at what lies beside the checkpoints that were verified."""
+        for _ in range(_MAX_LOOKS):
+            if self._counts or not self._gone:
+                break
+            # A trainer removed every one of them; by now there are others.
+            self._gone, self._names = 0, None
+            for each in _in_folder(subject.path):
+                if each.kind == "checkpoint":
+                    yield from self.checkpoint(each)
+        found = check_folder(subject.prefix, self._counts)
+        if not self._counts:
+            found.append(_no_checkpoint(subject.prefix))
+        yield Report(subject.path, subject.prefix, "folder", None, 0, 0, self._fast, tuple(found))
+        self._counts, self._names, self._gone = {}, None, 0
+
+    def checkpoint(self, subject: Subject) -> Iterator[Report]:
+        """Verify a checkpoint; one of a folder that was removed meanwhile is passed over."""
+        report = self._look(subject)
+        typed = subject.location is not None
+        for _ in range(_MAX_LOOKS):
+            if report is not None or not typed:
+                break
+            # What was typed may mean another checkpoint by now.
+            location = locate(subject.path)
+            subject = Subject(subject.path, location.prefix, location=location)
+            report = self._look(subject)
+        if report is not None:
+            yield report
+        elif typed:
+            raise MissingFileError("removed while it was looked at", path=subject.prefix)
+        if typed:
+            return
+        if report is None:
+            self._gone += 1
+            return
+        base = os.path.basename(subject.prefix)
+        if subject.place.generation == "V1":
+            self._counts.setdefault(base, None)
+        else:
+            self._counts[base] = report.source.shards if report.source else None
+
+    def _look(self, subject: Subject) -> Report | None:
+        folder = os.path.dirname(subject.prefix)
+        if self._names is None or self._names.folder != folder:
+            self._names = FolderNames(folder)
+        return verify_checkpoint(
+            subject,
+            self._names,
+            self._patience,
+            fast=self._fast,
+            jobs=self._jobs,
+            on_progress=self._on_progress,
         )
-    from ckpttool.query.integrity_legacy import verify_legacy
-
-    found = subject.location or find_checkpoint(subject.prefix)
-    if found is None:
-        raise MissingFileError("the checkpoint is gone", path=subject.prefix)
-    return verify_legacy(
-        subject.prefix, found.files, typed=subject.path, fast=fast, on_progress=on_progress
-    )
 
 
 def _in_folder(typed: str) -> list[Subject]:
@@ -222,16 +182,23 @@ def _in_folder(typed: str) -> list[Subject]:
     if clash or not os.path.isdir(typed) or is_regular(os.path.join(typed, EXPORT_META)):
         return []
     found = [
-        Subject(typed, files.prefix, generation=files.generation)
-        for files in reversed(list_checkpoints(typed))
+        Subject(typed, files.prefix, files=files) for files in reversed(list_checkpoints(typed))
     ]
-    if not found and not check_folder(typed, {}):
+    if not found and (has_graph_file(typed) or not check_folder(typed, {})):
         return []
     if not found:
         with suppress(CkptError):
-            locate(typed)  # a SavedModel, or the state file names a checkpoint elsewhere
+            locate(typed)  # the state file names a checkpoint elsewhere
             return []
     return [*found, Subject(typed, typed, kind="folder")]
+
+
+def _graph_alone(typed: str) -> str | None:
+    """Return the graph of a SavedModel that has no checkpoint."""
+    if os.path.isdir(typed):
+        paths = (os.path.join(typed, each) for each in SAVED_MODEL_NAMES)
+        return next(filter(is_regular, paths), None)
+    return typed if os.path.basename(typed) in SAVED_MODEL_NAMES and is_regular(typed) else None
 
 
 def _no_checkpoint(folder: str) -> Finding:

@@ -8,13 +8,14 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 
-from ckpttool.bundle.naming import find_shards, index_path, split_shard_path
+from ckpttool.bundle.naming import index_path
 from ckpttool.meta.object_keys import GRAPH_KEY
 from ckpttool.query.integrity_checksums import judge, mixed_saves
 from ckpttool.query.integrity_data import Progress, read_shards
 from ckpttool.query.integrity_extents import Layout, lay_out
 from ckpttool.query.integrity_findings import Finding, finding
 from ckpttool.query.integrity_index import IndexSurvey, survey_index
+from ckpttool.query.integrity_names import FolderNames
 from ckpttool.query.source import Source
 from ckpttool.storage.source import RandomAccessFile
 
@@ -42,6 +43,7 @@ def verify_bundle(
     prefix: str,
     *,
     typed: str,
+    names: FolderNames,
     fast: bool = False,
     jobs: int | None = None,
     on_progress: Progress | None = None,
@@ -51,6 +53,7 @@ def verify_bundle(
     Args:
         prefix: path of the bundle without `.index`.
         typed: how it was addressed.
+        names: what lies in its folder.
         fast: do not open the data shards.
         jobs: how many threads may read; as many as there are processors by default.
         on_progress: called now and then with the bytes that were read and how many it will be.
@@ -61,11 +64,11 @@ def verify_bundle(
     """
     path = index_path(prefix)
     before = {path: identity_now(path)}
-    counts = {split[2] for split in map(split_shard_path, find_shards(prefix)) if split}
+    counts = {count for _, _, count in names.shards(os.path.basename(prefix))}
     with RandomAccessFile(path) as file:
         survey = survey_index(file, counts)
         index_bytes = file.size
-    layout = lay_out(prefix, survey)
+    layout = lay_out(prefix, survey, names)
     before |= {shard.path: identity_now(shard.path) for shard in layout.shards}
     findings = [*survey.findings, *layout.findings]
     findings += links_outside(list(before))
@@ -73,7 +76,7 @@ def verify_bundle(
     if not fast and survey.header is not None:
         big_endian = survey.header.big_endian
         done = read_shards(layout.shards, big_endian=big_endian, jobs=jobs, on_progress=on_progress)
-        findings += _judge(prefix, layout)
+        findings += _judge(prefix, layout, names)
         if GRAPH_KEY in survey.tensors:
             # Only an object-based checkpoint needs what reads object graphs.
             from ckpttool.query.integrity_graph import check_graph
@@ -93,12 +96,12 @@ def verify_bundle(
     )
 
 
-def _judge(prefix: str, layout: Layout) -> list[Finding]:
+def _judge(prefix: str, layout: Layout, names: FolderNames) -> list[Finding]:
     findings: list[Finding] = []
     short = {each.path for each in layout.findings if each.code == "shard-short"}
     for shard in layout.shards:
         findings += judge(shard)
-        mixed = mixed_saves(prefix, shard) if shard.path not in short else None
+        mixed = mixed_saves(prefix, shard, names) if shard.path not in short else None
         if mixed is not None:
             findings.append(mixed)
     return findings

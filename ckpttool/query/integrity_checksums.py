@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Iterator
+from itertools import islice
 
-from ckpttool.bundle.naming import INDEX_SUFFIX, shard_path, split_shard_path
+from ckpttool.bundle.naming import shard_path, split_shard_path
 from ckpttool.coding.checksum import crc32c, unmask
 from ckpttool.errors import CkptError
 from ckpttool.query.integrity_extents import Claim, Extent, Shard
 from ckpttool.query.integrity_findings import Finding, finding, finding_of
+from ckpttool.query.integrity_names import FolderNames
 from ckpttool.storage.source import RandomAccessFile
 from ckpttool.tensor.dtypes import STRING, VARIANT
 
@@ -44,7 +45,7 @@ def judge(shard: Shard) -> list[Finding]:
     return findings
 
 
-def mixed_saves(prefix: str, shard: Shard) -> Finding | None:
+def mixed_saves(prefix: str, shard: Shard, names: FolderNames) -> Finding | None:
     """Tell whether a data shard is probably that of another save than the index.
 
     It is if most tensors in it have wrong checksums, though all lie within the file.
@@ -57,7 +58,7 @@ def mixed_saves(prefix: str, shard: Shard) -> Finding | None:
         f"{len(wrong)} of the {len(checked)} tensors in the data shard do not have the checksums"
         " in the index, though all fit in: the two are probably from different saves"
     )
-    for sibling, path in _siblings(prefix, shard):
+    for sibling, path in _siblings(prefix, shard, names):
         if _fits(path, wrong):
             message += f"; the index fits the data of '{sibling}'"
             break
@@ -131,15 +132,11 @@ def _is_wrong(extent: Extent) -> bool:
     return extent.crc is not None and extent.crc != unmask(extent.claims[0].crc32c)
 
 
-def _siblings(prefix: str, shard: Shard) -> Iterator[tuple[str, str]]:
+def _siblings(prefix: str, shard: Shard, names: FolderNames) -> Iterator[tuple[str, str]]:
     """Yield the names of other checkpoints beside this one, and their shards of the same number."""
     folder, base = os.path.split(prefix)
     split = split_shard_path(shard.path)
-    names: Iterable[str] = ()
-    with suppress(OSError):
-        names = sorted(os.listdir(folder or os.curdir), reverse=True)
-    others = [name[: -len(INDEX_SUFFIX)] for name in names if name.endswith(INDEX_SUFFIX)]
-    for name in [name for name in others if name != base][:_MAX_SIBLINGS]:
+    for name in islice((name for name in names.bundles if name != base), _MAX_SIBLINGS):
         if split is not None:
             yield name, shard_path(os.path.join(folder, name), split[1], split[2])
 

@@ -8,10 +8,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from ckpttool.bundle.naming import shard_path, split_shard_path
+from ckpttool.bundle.naming import shard_path
 from ckpttool.errors import CkptError
 from ckpttool.query.integrity_findings import Finding, finding
 from ckpttool.query.integrity_index import IndexSurvey, Stored
+from ckpttool.query.integrity_names import FolderNames
 from ckpttool.storage.source import file_error
 from ckpttool.tensor.dtypes import DType
 
@@ -103,7 +104,7 @@ class Layout:
     findings: list[Finding] = field(default_factory=list)
 
 
-def lay_out(prefix: str, survey: IndexSurvey) -> Layout:
+def lay_out(prefix: str, survey: IndexSurvey, names: FolderNames) -> Layout:
     """Hold what an index says against the sizes of the data shards; none of them is opened."""
     layout = Layout()
     num_shards = survey.header.num_shards if survey.header is not None else 0
@@ -118,7 +119,7 @@ def lay_out(prefix: str, survey: IndexSurvey) -> Layout:
             layout.shards.append(shard)
             _place(shard, by_shard[number], layout.findings, accounted=survey.complete)
     if survey.complete:
-        _check_unused(prefix, num_shards, set(by_shard), layout)
+        _check_unused(prefix, num_shards, set(by_shard), layout, names)
     return layout
 
 
@@ -222,18 +223,12 @@ def _find_holes(shard: Shard, extents: list[Extent], findings: list[Finding]) ->
             reached = extent
 
 
-def _check_unused(prefix: str, num_shards: int, used: set[int], layout: Layout) -> None:
+def _check_unused(
+    prefix: str, num_shards: int, used: set[int], layout: Layout, names: FolderNames
+) -> None:
     """Look at the data shards that are counted and hold no tensor."""
-    folder, base = os.path.split(prefix)
-    try:
-        names = os.listdir(folder or os.curdir)
-    except OSError:
-        return
-    there = {}
-    for name in names:
-        split = split_shard_path(name)
-        if split is not None and split[0] == base and split[2] == num_shards:
-            there[split[1]] = os.path.join(folder, name)
+    shards = names.shards(os.path.basename(prefix))
+    there = {number: path for path, number, count in shards if count == num_shards}
     unused = [number for number in range(num_shards) if number not in used]
     gone = [number for number in unused if number not in there]
     if gone:

@@ -12,11 +12,12 @@ from ckpttool.bundle.naming import INDEX_SUFFIX, index_path, split_shard_path
 from ckpttool.checkpoint.folder import (
     META_SUFFIX,
     STATE_NAME,
+    Finder,
     checkpoint_stem,
-    find_checkpoint,
     is_regular,
 )
-from ckpttool.errors import CkptError
+from ckpttool.checkpoint.named import other_paths
+from ckpttool.errors import CkptError, MissingFileError
 from ckpttool.meta.state import CheckpointState, read_state
 from ckpttool.query.integrity_findings import Finding, finding, finding_of
 from ckpttool.storage.source import file_error
@@ -28,6 +29,10 @@ _THEIR_FOLDER = re.compile(r"(?P<name>.+)_temp(?:_[0-9a-f]{32})?\Z", re.DOTALL)
 _PART = re.compile(r"part-[0-9]{5,}-of-[0-9]{5,}|.*\.tempstate[0-9]+\Z")
 # A save that is under way writes all the time.
 _FRESH = 60.0
+_JUST_NOW = 2.0
+_MOMENT = 0.05
+_MAX_LOOKS = 5
+_GONE = ("state-gone", "state-stale")
 _AGES = ((86400 * 2, 86400, "days"), (3600 * 2, 3600, "hours"), (60 * 2, 60, "minutes"))
 
 
@@ -43,9 +48,22 @@ def check_folder(folder: str, checkpoints: Mapping[str, int | None]) -> list[Fin
         FileAccessError: the folder cannot be read.
     """
     names = _names(folder)
-    findings = [*_leftovers(folder, names), *_strays(folder, names, checkpoints)]
-    if STATE_NAME in names and is_regular(os.path.join(folder, STATE_NAME)):
+    strays = list(_strays(folder, names, checkpoints))
+    if strays and time.time() - _modified(folder) < _JUST_NOW:
+        # A trainer removes its files one after the other: what is still there now, is a stray.
+        time.sleep(_MOMENT)
+        again = set(_strays(folder, _names(folder), checkpoints))
+        strays = [each for each in strays if each in again]
+    findings = [*_leftovers(folder, names), *strays]
+    path = os.path.join(folder, STATE_NAME)
+    if is_regular(path):
         findings += check_state(folder)
+    elif STATE_NAME in names and os.path.isdir(path):
+        if checkpoints:
+            message = "a folder has the name of the state file, so none can be written"
+            findings.append(finding("state-not-a-file", message, path))
+    elif STATE_NAME in names and os.path.lexists(path):
+        findings.append(finding("state-unreadable", "not a regular file", path))
     return findings
 
 
@@ -65,51 +83,89 @@ def check_siblings(prefix: str, num_shards: int | None) -> list[Finding]:
 def check_state(folder: str) -> list[Finding]:
     """Return what is wrong with the state file of a folder."""
     path = os.path.join(folder, STATE_NAME)
-    try:
-        state = read_state(path)
-    except CkptError as error:
-        return [finding_of(error, "state-unreadable", path)]
-    if not state.model_checkpoint_path:
-        message = "the state file names no checkpoint"
-        return [finding("state-unreadable", message, path)]
-    return list(_check_paths(folder, path, state))
+    found: list[Finding] = []
+    for _ in range(_MAX_LOOKS):
+        try:
+            state = read_state(path)
+            found = list(_check_paths(folder, path, state))
+            # A trainer names the next checkpoint, and then removes one that was named before.
+            if not any(each.code in _GONE for each in found) or state == read_state(path):
+                return found
+        except MissingFileError:
+            return []
+        except CkptError as error:
+            return [finding_of(error, "state-unreadable", path)]
+    return found
 
 
 def _check_paths(folder: str, path: str, state: CheckpointState) -> Iterator[Finding]:
     latest = state.model_checkpoint_path
+    if not latest:
+        yield finding("state-unreadable", "the state file names no checkpoint", path)
+        return
+    if state.marked:
+        message = "it begins with a byte order mark, which TensorFlow does not read"
+        yield finding("state-marked", message, path)
+    known = _Known(folder)
+    moved: list[tuple[str, str]] = []
     for named in dict.fromkeys((latest, *state.all_model_checkpoint_paths)):
         target = os.path.join(folder, named)
-        if not _exists(folder, target):
+        if not known.exists(named):
+            beside = next(filter(known.exists, other_paths(named)), None)
+            if beside is not None:
+                moved.append((named, beside))
+                continue
             code, message = "state-gone", f"the state file lists '{named}', which does not exist"
             if named == latest:
                 code = "state-stale"
                 message = f"the latest checkpoint is said to be '{named}', which does not exist"
-            beside = os.path.join(folder, os.path.basename(named))
-            if os.path.isabs(named) and _exists(folder, beside):
-                message += f"; '{os.path.basename(named)}' in this folder does"
             yield finding(code, message, path)
-        elif _is_outside(folder, target):
+        elif known.is_outside(os.path.dirname(target)):
             message = f"it names '{named}', which lies outside of the folder"
             yield finding("state-outside", message, path)
         elif os.path.isabs(named):
             message = f"it names '{named}', which is absolute: no longer true if the folder moves"
             yield finding("state-absolute", message, path)
+    if moved:
+        (named, beside), *others = moved
+        message = f"it names '{named}', which does not exist; '{beside}' here is taken for it"
+        if others:
+            message += f", and {len(others)} more are found in the same way"
+        yield finding("state-moved", message, path)
 
 
-def _exists(folder: str, target: str) -> bool:
-    """Tell whether there is a checkpoint; nothing outside of the folder is opened."""
-    try:
-        if not _is_outside(folder, target):
-            return find_checkpoint(target) is not None
-        # The shards of format V1 are named by a pattern, which may be about files elsewhere.
-        return "?" in target or is_regular(index_path(target)) or is_regular(target)
-    except CkptError:
-        return False
+class _Known:
+    """Which checkpoints exist, of those that a state file names.
 
+    Args:
+        folder: of the state file.
+    """
 
-def _is_outside(folder: str, target: str) -> bool:
-    home = os.path.realpath(folder or os.curdir)
-    return os.path.commonpath([home, os.path.realpath(os.path.dirname(target))]) != home
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+        self._home = os.path.realpath(folder or os.curdir)
+        self._outside: dict[str, bool] = {}
+        self._finder = Finder()
+
+    def exists(self, named: str) -> bool:
+        """Tell whether there is a checkpoint; nothing outside of the folder is opened."""
+        target = os.path.join(self._folder, named)
+        try:
+            if not self.is_outside(os.path.dirname(target)):
+                return self._finder.find(target) is not None
+            if "?" in target:
+                # The files of format V1 are named by a pattern, which may be about any files.
+                return os.path.isdir(os.path.dirname(target))
+            return is_regular(index_path(target)) or is_regular(target)
+        except CkptError:
+            return False
+
+    def is_outside(self, folder: str) -> bool:
+        """Tell whether a folder is neither that of the state file nor lies in it."""
+        if folder not in self._outside:
+            real = os.path.realpath(folder or os.curdir)
+            self._outside[folder] = os.path.commonpath([self._home, real]) != self._home
+        return self._outside[folder]
 
 
 def _leftovers(folder: str, names: Iterable[str], base: str | None = None) -> Iterator[Finding]:
@@ -164,13 +220,14 @@ def _strays(
     folder: str, names: Iterable[str], checkpoints: Mapping[str, int | None]
 ) -> Iterator[Finding]:
     """Tell of data shards and graphs that belong to no checkpoint."""
+    there = set(names)
     for name in sorted(names):
         split = split_shard_path(name)
         path = os.path.join(folder, name)
         if split is not None:
             base, number, of = split
             count = checkpoints.get(base)
-            if base not in checkpoints:
+            if base not in checkpoints and base + INDEX_SUFFIX not in there:
                 message = f"a data shard without an index: there is no '{base}{INDEX_SUFFIX}'"
                 yield finding("orphan", message, path, size=_size(path))
             elif number >= of:
@@ -179,8 +236,11 @@ def _strays(
             elif count is not None and of != count:
                 message = f"it is of a set of {of} data shards, but the checkpoint has {count}"
                 yield finding("foreign-shard", message, path, size=_size(path))
-        elif name.endswith(META_SUFFIX) and name[: -len(META_SUFFIX)] not in checkpoints:
-            message = f"a MetaGraph without a checkpoint '{name[: -len(META_SUFFIX)]}'"
+        elif name.endswith(META_SUFFIX):
+            base = name[: -len(META_SUFFIX)]
+            if base in checkpoints or not there.isdisjoint((base, base + INDEX_SUFFIX)):
+                continue
+            message = f"a MetaGraph without a checkpoint '{base}'"
             yield finding("orphan", message, path, size=_size(path))
 
 

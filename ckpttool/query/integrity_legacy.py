@@ -6,7 +6,6 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from ckpttool.checkpoint.folder import checkpoint_stem
 from ckpttool.errors import CkptError, CorruptError, MissingFileError, UnsupportedError
 from ckpttool.legacy.files import MAX_META_SIZE
 from ckpttool.legacy.records import SliceMeta, decode_meta, find_values
@@ -18,6 +17,7 @@ from ckpttool.query.integrity_bundle import (
 )
 from ckpttool.query.integrity_data import Progress
 from ckpttool.query.integrity_findings import Finding, finding, finding_of, text_of
+from ckpttool.query.integrity_names import FolderNames
 from ckpttool.query.integrity_slices import coverage_problems
 from ckpttool.query.integrity_table import Survey, survey_blocks, take_keys
 from ckpttool.query.source import Source
@@ -66,6 +66,7 @@ def verify_legacy(
     paths: Sequence[str],
     *,
     typed: str,
+    names: FolderNames,
     fast: bool = False,
     on_progress: Progress | None = None,
 ) -> CheckpointResult:
@@ -75,6 +76,7 @@ def verify_legacy(
         prefix: what its files have in common.
         paths: of all files in shard order, also of those that are missing.
         typed: how it was addressed.
+        names: what lies in its folder.
         fast: read nothing of the tensors but their description.
         on_progress: called now and then with the bytes that were read and how many it will be.
 
@@ -109,7 +111,7 @@ def verify_legacy(
     tensors, problems = _compare(files, known=known)
     findings += problems
     findings += links_outside(path for path in paths if path not in missing)
-    findings += _foreign(prefix, paths)
+    findings += _foreign(prefix, paths, names)
     changed = [path for path, identity in before.items() if identity != identity_now(path)]
     if changed:
         findings = [finding("changed-while-reading", changed_message(changed[0]), changed[0])]
@@ -270,23 +272,12 @@ def _compare(files: Sequence[_File], *, known: bool) -> tuple[int, list[Finding]
     return len(first), findings
 
 
-def _foreign(prefix: str, paths: Sequence[str]) -> list[Finding]:
+def _foreign(prefix: str, paths: Sequence[str], names: FolderNames) -> list[Finding]:
     """Tell of files that have the name of the checkpoint and are not of its set."""
-    folder, base = os.path.split(prefix)
-    try:
-        names = os.listdir(folder or os.curdir)
-    except OSError:
-        return []
-    own = {os.path.basename(path) for path in paths}
-    return [
-        finding(
-            "foreign-shard",
-            f"it is not of the checkpoint's set of {len(paths)}",
-            os.path.join(folder, name),
-        )
-        for name in sorted(names)
-        if name not in own and name != base and checkpoint_stem(name) == base
-    ]
+    message = f"it is not of the checkpoint's set of {len(paths)}"
+    own = frozenset(paths)
+    found = (path for path in names.legacy(os.path.basename(prefix)) if path not in own)
+    return [finding("foreign-shard", message, path) for path in found]
 
 
 def _name(raw: bytes) -> str:

@@ -1,16 +1,38 @@
-"""Whether the variables of the MetaGraph beside a checkpoint are the tensors in it."""
+"""The graph that belongs to a checkpoint, or to a SavedModel without one.
+
+Whether it can be read, whether a loader can make something of it, whether the files that it reads
+are there, and whether its variables are the tensors of the checkpoint.
+"""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, cast
 
-from ckpttool.checkpoint.open import MAX_GRAPH_FOR_KINDS, Checkpoint, open_checkpoint
-from ckpttool.errors import CkptError
-from ckpttool.meta.graph_facts import read_graph_facts
+from ckpttool.checkpoint.folder import is_regular
+from ckpttool.checkpoint.locate import (
+    EXPORT_META,
+    SAVED_MODEL_NAMES,
+    Location,
+)
+from ckpttool.checkpoint.open import Checkpoint
+from ckpttool.errors import CkptError, CorruptError
+from ckpttool.meta.graph_facts import facts_of
+from ckpttool.meta.graph_soundness import asset_names, graph_problems, leads_outside
+from ckpttool.meta.metagraph_file import read_graph_file
 from ckpttool.query.graph_summary import compare_with_checkpoint
 from ckpttool.query.graph_variables import Disagreement, VariableRow
+from ckpttool.query.integrity_bundle import links_outside
 from ckpttool.query.integrity_findings import Finding, finding, finding_of
+from ckpttool.query.integrity_names import FolderNames
 
+if TYPE_CHECKING:
+    from ckpttool import pb
+
+# Reading a graph takes several times as much memory.
+_MAX_GRAPH = 512 << 20
+_ASSETS = "assets"
 _CODES: dict[Disagreement, str] = {
     "missing": "graph-variable-missing",
     "extra": "graph-variable-unclaimed",
@@ -19,42 +41,120 @@ _CODES: dict[Disagreement, str] = {
 }
 
 
-def check_metagraph(prefix: str) -> list[Finding]:
-    """Hold the variables of the MetaGraphs beside a sound checkpoint against its tensors.
-
-    A graph of more than 64 MiB is left aside.
+def check_beside(location: Location, *, sound: bool) -> list[Finding]:
+    """Look over the graph that belongs to a checkpoint.
 
     Args:
-        prefix: of the checkpoint.
+        location: of the checkpoint.
+        sound: whether nothing is wrong with the checkpoint, so that its tensors are worth
+            comparing.
     """
-    try:
-        with open_checkpoint(prefix) as ckpt:
-            return _check(ckpt)
-    except CkptError:
-        return []  # what is wrong with the checkpoint itself has been told
-
-
-def _check(ckpt: Checkpoint) -> list[Finding]:
-    path = ckpt.location.meta_path
+    path = location.meta_path
     if path is None:
         return []
+    found, messages = _check_file(path)
+    if messages and sound:
+        try:
+            with Checkpoint(location) as ckpt:
+                found += _compare(ckpt, path, messages)
+        except CkptError as error:
+            if error.path == path:
+                found.append(finding_of(error, "metagraph-unreadable", path))
+    return found
+
+
+def check_alone(path: str) -> list[Finding]:
+    """Look over the graph of a SavedModel that has no checkpoint."""
+    found, _ = _check_file(path)
+    prefix = os.path.join(os.path.dirname(path), "variables", "variables")
+    shards = FolderNames(os.path.dirname(prefix)).shards("variables")
+    if shards:
+        message = f"the index is missing; there are {len(shards)} data shards that it is for"
+        found.append(finding("index-missing", message, f"{prefix}.index"))
+    return found
+
+
+def _check_file(path: str) -> tuple[list[Finding], tuple[pb.MetaGraphDef, ...]]:
+    """Return what is wrong with a file, and the MetaGraphs in it."""
     try:
-        if os.stat(path).st_size > MAX_GRAPH_FOR_KINDS:
-            return []
-        graphs = read_graph_facts(path)
-    except OSError:
-        return []
+        size = os.stat(path).st_size
+        if size > _MAX_GRAPH:
+            message = f"{size} bytes were not looked at; the limit is {_MAX_GRAPH}"
+            return [finding("metagraph-not-read", message, path)], ()
+        messages = _read(path)
+        found = [each for message in messages for each in _check(message, path)]
+    except OSError as error:
+        return [finding("unreadable", error.strerror or str(error), path)], ()
     except CkptError as error:
-        return [finding_of(error, "metagraph-unreadable", path)]
+        return [finding_of(error, "metagraph-unreadable", path)], ()
+    return [*found, *_check_model(path, messages)], messages
+
+
+def _read(path: str) -> tuple[pb.MetaGraphDef, ...]:
+    file = read_graph_file(path)
+    is_model = os.path.basename(path) in SAVED_MODEL_NAMES
+    if file.kind != ("SavedModel" if is_model else "MetaGraphDef"):
+        wanted = "a SavedModel" if is_model else "a MetaGraph"
+        raise CorruptError(f"a {file.kind}, not {wanted}", path=path)
+    if not is_model:
+        return (cast("pb.MetaGraphDef", file.message),)
+    found = tuple(cast("pb.SavedModel", file.message).meta_graphs)
+    if not found:
+        raise CorruptError("a SavedModel without MetaGraphs", path=path)
+    return found
+
+
+def _check(message: pb.MetaGraphDef, path: str) -> Iterator[Finding]:
+    for problem in graph_problems(message, path):
+        yield finding(f"graph-{problem.code}", problem.message, path, key=problem.node)
+    if os.path.basename(path) not in (*SAVED_MODEL_NAMES, EXPORT_META):
+        return  # what a .meta file calls its assets, lies wherever it is imported
+    folder = os.path.join(os.path.dirname(path), _ASSETS)
+    for name in asset_names(message, path):
+        asset = os.path.join(folder, name)
+        if leads_outside(name):
+            text = f"asset '{name}' is not a file in the folder '{_ASSETS}'"
+            yield finding("asset-outside", text, path)
+        elif not is_regular(asset):
+            text = "an asset of the graph is missing"
+            if os.path.lexists(asset):
+                text = "an asset of the graph is no regular file"
+            yield finding("asset-missing", text, asset)
+        else:
+            yield from links_outside([asset])
+
+
+def _check_model(path: str, messages: tuple[pb.MetaGraphDef, ...]) -> Iterator[Finding]:
+    """Tell of what makes it a matter of luck which graph is loaded."""
+    folder, name = os.path.split(path)
+    if name not in SAVED_MODEL_NAMES:
+        return
+    others = [each for each in SAVED_MODEL_NAMES if is_regular(os.path.join(folder, each))]
+    if len(others) > 1:
+        message = f"there are {' and '.join(others)}; TensorFlow reads the first"
+        yield finding("graph-both-forms", message, path)
+    seen: set[frozenset[str]] = set()
+    for each in messages:
+        tags = frozenset(each.meta_info_def.tags)
+        if tags in seen:
+            message = f"more than one MetaGraph has the tags {sorted(tags)}"
+            yield finding("graph-tags-twice", message, path)
+        seen.add(tags)
+
+
+def _compare(
+    ckpt: Checkpoint, path: str, messages: tuple[pb.MetaGraphDef, ...]
+) -> Iterator[Finding]:
+    """Hold the variables of MetaGraphs against the tensors of a checkpoint."""
     found: dict[tuple[str, str], Finding] = {}
-    for comparison in compare_with_checkpoint(ckpt, graphs):
+    for comparison in compare_with_checkpoint(ckpt, facts_of(messages, path)):
         for row in comparison.rows:
             for what in row.disagreements:
                 code = _CODES[what]
                 found.setdefault(
                     (code, row.key), finding(code, _message(row, what), path, key=row.key)
                 )
-    return list(found.values())
+    yield from found.values()
 
 
 def _message(row: VariableRow, what: Disagreement) -> str:

@@ -15,8 +15,8 @@ from ckpttool.checkpoint.folder import (
     STATE_NAME,
     file_status,
     is_regular,
-    table_generation,
 )
+from ckpttool.checkpoint.generation import table_generation
 from ckpttool.checkpoint.locate import EXPORT_META, SAVED_MODEL_NAMES, locate
 from ckpttool.errors import (
     CorruptError,

@@ -9,8 +9,8 @@ from itertools import chain, islice
 from typing import TextIO, cast
 
 from ckpttool.printable import printable
-from ckpttool.query.integrity import VERDICTS, Report, Verdict
 from ckpttool.query.integrity_findings import Finding
+from ckpttool.query.integrity_report import VERDICTS, Report, Verdict
 from ckpttool.render import humanize
 from ckpttool.render.console import Terminal
 from ckpttool.render.jsonout import write_json, write_jsonl
@@ -152,6 +152,8 @@ def _summary(report: Report) -> str:
     """Return in words what was looked at."""
     if report.kind == "folder":
         return "the rest of the folder"
+    if report.kind == "graph":
+        return "a SavedModel without variables"
     if report.source is None:
         return "no data could be looked at"
     parts = [humanize.counted(report.tensors, "tensor")]

@@ -9,7 +9,7 @@ from itertools import zip_longest
 from typing import Literal
 
 from ckpttool.checkpoint.folder import list_checkpoints, name_here
-from ckpttool.checkpoint.locate import Location, locate
+from ckpttool.checkpoint.locate import Location, locate, location_of
 from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.errors import DestinationError, MissingFileError, SurgeryError
 from ckpttool.meta.state import STATE_NAME, CheckpointState, format_state, read_state
@@ -60,15 +60,16 @@ def find_conversions(path: str, destination: str) -> list[Conversion]:
     """
     if os.path.isdir(path):
         found = list_checkpoints(path)
-        names = [files.name for files in found]
-        for name in names:
-            if names.count(name) > 1:
+        for files in found:
+            if files.shadowed:
                 raise SurgeryError(
-                    f"two checkpoints are called '{name}', one of each format", path=path
+                    f"two checkpoints are called '{files.name}', one of each format; that of V1"
+                    f" is meant by '{files.address}'",
+                    path=path,
                 )
         if found:
             return [
-                Conversion(locate(files.prefix), os.path.join(destination, files.name))
+                Conversion(location_of(files), os.path.join(destination, files.name))
                 for files in reversed(found)
             ]
     location = locate(path)

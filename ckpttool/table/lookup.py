@@ -35,6 +35,11 @@ class TableLookup:
         self._blocks: OrderedDict[int, list[tuple[bytes, TableValue]]] = OrderedDict()
         self._verified: set[int] = set()
 
+    @property
+    def last_separator(self) -> bytes | None:
+        """What the index block has above all keys; None where there are no blocks."""
+        return self._separators[-1] if self._separators else None
+
     def find(self, key: bytes, *, verify: bool = True) -> TableValue | None:
         """Return the value of a key; None where it is not in the table.
 

@@ -10,9 +10,13 @@ from ckpttool.checkpoint.folder import (
     CheckpointFiles,
     find_checkpoint,
     list_checkpoints,
-    table_generation,
 )
+from ckpttool.checkpoint.generation import table_generation
+from ckpttool.checkpoint.locate import locate
 from ckpttool.errors import FileAccessError, MissingFileError
+from ckpttool.storage.source import RandomAccessFile
+from ckpttool.table.reader import TableReader
+from tests.support import encoder
 from tests.support.fixtures import FIXTURES
 
 V1 = os.path.join(FIXTURES, "v1")
@@ -229,3 +233,76 @@ def test_odd_things_in_a_folder(tmp_path: Path) -> None:
     assert "m" in names(tmp_path)
     assert "pipe" not in names(tmp_path)
     assert find_checkpoint(str(tmp_path / "pipe")) is None
+
+
+@pytest.mark.parametrize("size", [0, 1, 2, 3, 4, 5, 47])
+def test_short_files_are_neither(tmp_path: Path, size: int) -> None:
+    for byte in (b"\0", b"\x0a", b"\xff"):
+        (tmp_path / "x").write_bytes(byte * size)
+        assert table_generation(str(tmp_path / "x")) is None
+
+
+V1_FILE = os.path.join(V1, "tf2.21", "single", "model.ckpt-7")
+
+
+def test_a_v1_file_whose_first_record_is_garbled(tmp_path: Path) -> None:
+    data = bytearray(Path(V1_FILE).read_bytes())
+    data[:16] = b"\x5a" * 16
+    (tmp_path / "m").write_bytes(data)
+    assert table_generation(str(tmp_path / "m")) == "V1"
+    assert names(tmp_path) == ["m"]
+
+
+def test_a_v1_file_whose_first_record_is_missing(tmp_path: Path) -> None:
+    with RandomAccessFile(V1_FILE) as file:
+        records = sorted(dict(TableReader(file).items()).items())
+    (tmp_path / "m").write_bytes(encoder.table(records[1:]))
+    assert table_generation(str(tmp_path / "m")) == "V1"
+    # A table of other keys is no checkpoint, whatever else is wrong with it.
+    (tmp_path / "other").write_bytes(encoder.table([(b"key", b"value")]))
+    assert table_generation(str(tmp_path / "other")) is None
+    assert names(tmp_path) == ["m"]
+
+
+@pytest.fixture
+def both(tmp_path: Path) -> Path:
+    """A folder with a checkpoint of each format under one name."""
+    shutil.copy(V1_FILE, tmp_path / "m")
+    for path in Path(V2, "saver_v2").glob("model.ckpt-3.*"):
+        shutil.copy(path, tmp_path / f"m{path.name[len('model.ckpt-3') :]}")
+    return tmp_path
+
+
+def test_one_name_in_both_formats(both: Path) -> None:
+    (both / "checkpoint").write_text('model_checkpoint_path: "m"\n')
+    found = {files.address: files for files in list_checkpoints(str(both))}
+    assert set(found) == {f"{both}/m", f"{both}/m@v1"}
+    assert found[f"{both}/m"].generation == "V2" and found[f"{both}/m"].latest
+    old = found[f"{both}/m@v1"]
+    assert (old.generation, old.latest, old.files) == ("V1", False, (f"{both}/m",))
+    for typed, generation in (("m", "V2"), ("m@v1", "V1"), ("m.index", "V2"), ("", "V2")):
+        assert locate(both / typed).generation == generation
+    assert locate(both / "m").warnings == (
+        f"a file of format V1 has the same name; it is meant by '{both}/m@v1'",
+    )
+    assert locate(both / "m@v1").warnings == ()
+    # What is there by that name wins.
+    shutil.copy(V1_FILE, both / "m@v1")
+    assert locate(both / "m@v1").prefix == f"{both}/m@v1"
+
+
+def test_a_folder_is_listed_once_however_many_v1_files_are_looked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = []
+    scandir = os.scandir
+
+    def counted(path: str) -> object:
+        calls.append(path)
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", counted)
+    lines = "".join(f'all_model_checkpoint_paths: "{tmp_path}/gone-{n}"\n' for n in range(50))
+    (tmp_path / "checkpoint").write_text(lines)
+    assert list_checkpoints(str(tmp_path)) == []
+    assert len(calls) <= 2

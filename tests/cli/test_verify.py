@@ -246,7 +246,7 @@ def test_verbose_tells_the_address_and_the_pace() -> None:
 def test_a_stale_state_file_is_damage(tmp_path: Path) -> None:
     shutil.copytree(FOLDER, tmp_path / "ckpts")
     state = tmp_path / "ckpts" / "checkpoint"
-    state.write_text('model_checkpoint_path: "/gone/ckpt-5"\n')
+    state.write_text('model_checkpoint_path: "/gone/ckpt-6"\n')
     done = ckpt("verify", str(tmp_path / "ckpts"), "--format", "table")
     assert done.code == 1
     assert f"{tmp_path}/ckpts: DAMAGED: the rest of the folder\n  damage state-stale:" in done.out

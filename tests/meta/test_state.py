@@ -85,8 +85,15 @@ def test_accepted_texts(text: bytes, state: tuple[str, tuple[str, ...], float]) 
     assert parse_state(text) == CheckpointState(latest, paths, (), preserved)
 
 
+def test_a_byte_order_mark_is_told() -> None:
+    text = b'\xef\xbb\xbfmodel_checkpoint_path: "a"\r\n'
+    assert parse_state(text) == CheckpointState("a", marked=True)
+    assert parse_state(text + b"# end\n") == CheckpointState("a", marked=True)
+    assert not parse_state(text[3:]).marked
+
+
 REFUSED = [
-    (b'\xef\xbb\xbfmodel_checkpoint_path: "a"\n', "byte order mark"),
+    (b'\xef\xbb\xbf\xef\xbb\xbfmodel_checkpoint_path: "a"\n', "line 1"),
     (b'model_checkpoint_path: "\xe9"\n', "not UTF-8"),
     (b'model_checkpoint_path: "\\351"\n', "tensorflow.CheckpointState"),
     (b'model_checkpoint_path: "a"\nmodel_checkpoint_path: "b"\n', "line 2"),

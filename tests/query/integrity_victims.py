@@ -9,8 +9,9 @@ from pathlib import Path
 
 from ckpttool.bundle.entry import BundleEntry, EntryDecoder, decode_header
 from ckpttool.meta.object_keys import GRAPH_KEY
-from ckpttool.query.integrity import Report, verify
+from ckpttool.query.integrity import verify
 from ckpttool.query.integrity_findings import Finding
+from ckpttool.query.integrity_report import Report
 from ckpttool.storage.source import RandomAccessFile
 from ckpttool.table.reader import TableReader
 from tests.support import encoder, fixtures

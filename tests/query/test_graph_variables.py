@@ -190,7 +190,8 @@ def test_verify_tells_of_another_graph(tmp_path: Path) -> None:
     assert ("graph-variable-differs", "dense/kernel") in found
     assert ("graph-variable-unclaimed", "global_step") in found
     assert {each.path for each in report.findings} == {f"{prefix}.meta"}
-    assert report.verdict() == "ok" and report.verdict(strict=True) == "damaged"
+    told = [each for each in report.findings if each.code.startswith("graph-variable")]
+    assert {each.severity for each in told} == {"warning"}
     (differs,) = (each for each in report.findings if each.code == "graph-variable-differs")
     assert differs.message == (
         "the MetaGraph has it as float32 [3, 9], the checkpoint as float32 [3, 2]"
@@ -204,11 +205,4 @@ def test_verify_tells_of_a_graph_that_is_none(tmp_path: Path) -> None:
         file.truncate(1000)
     (report,) = verify(prefix)
     assert [each.code for each in report.findings] == ["metagraph-unreadable"]
-    assert report.verdict() == "ok"
-
-
-def test_verify_leaves_large_graphs_aside(tmp_path: Path) -> None:
-    prefix = copied(tmp_path)
-    with open(f"{prefix}.meta", "r+b") as file:
-        file.truncate(65 << 20)
-    assert verify(prefix)[0].findings == ()
+    assert report.verdict() == "damaged"

@@ -516,6 +516,20 @@ def test_damage_is_told_with_its_place(case: Case, tmp_path: Path) -> None:
 
 # What has to be done while reading, to a folder, or to a MetaGraph is tested elsewhere.
 ELSEWHERE = {
+    "asset-missing",
+    "asset-outside",
+    "graph-both-forms",
+    "graph-constant",
+    "graph-empty",
+    "graph-input-missing",
+    "graph-node-twice",
+    "graph-tags-twice",
+    "index-missing",
+    "metagraph-not-read",
+    "same-name",
+    "state-marked",
+    "state-moved",
+    "state-not-a-file",
     "graph-variable-differs",
     "graph-variable-missing",
     "graph-variable-unclaimed",

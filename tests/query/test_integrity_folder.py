@@ -5,13 +5,19 @@ from __future__ import annotations
 import os
 import shutil
 import time
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from ckpttool.query.integrity import Report, verify
+from ckpttool.errors import MissingFileError
+from ckpttool.query.folder import list_folder
+from ckpttool.query.integrity import find_subjects, verify, verify_each
 from ckpttool.query.integrity_findings import Finding
+from ckpttool.query.integrity_report import Report
 from ckpttool.storage.staging import StagedFiles
+from ckpttool.surgery.convert import find_conversions
 from tests.query.integrity_victims import GUIDE, has
 from tests.support.fixtures import FIXTURES
 
@@ -175,11 +181,11 @@ def test_a_state_file_that_names_what_is_gone(folder: Path) -> None:
 
 def test_an_absolute_path_that_is_stale(folder: Path) -> None:
     write_state(folder, "/gone/run1/ckpt-5", "/gone/run1/ckpt-3", "/gone/run1/ckpt-2")
-    stale, first, second = found(folder)
-    assert (stale.code, first.code, second.code) == ("state-stale", "state-gone", "state-gone")
-    assert stale.message.endswith("; 'ckpt-5' in this folder does")
-    assert first.message.endswith("; 'ckpt-3' in this folder does")
-    assert "in this folder" not in second.message
+    gone, moved = found(folder)
+    assert (gone.code, moved.code, moved.severity) == ("state-gone", "state-moved", "warning")
+    assert "'/gone/run1/ckpt-2', which does not exist" in gone.message
+    assert "'/gone/run1/ckpt-5', which does not exist; 'ckpt-5' here is taken" in moved.message
+    assert moved.message.endswith(", and 1 more are found in the same way")
 
 
 def test_an_absolute_path_that_is_right(folder: Path) -> None:
@@ -234,3 +240,86 @@ def test_a_checkpoint_alone_is_told_of_its_own_files_only(folder: Path) -> None:
     ]
     (report,) = verify(folder / "ckpt-5")
     assert report.findings == ()
+
+
+def test_something_else_in_place_of_the_state_file(folder: Path) -> None:
+    (folder / "checkpoint").unlink()
+    os.mkfifo(folder / "checkpoint")
+    (one,) = found(folder)
+    assert (one.code, one.path) == ("state-unreadable", str(folder / "checkpoint"))
+    (folder / "checkpoint").unlink()
+    os.symlink("nowhere", folder / "checkpoint")
+    assert [each.code for each in found(folder)] == ["state-unreadable"]
+    (folder / "checkpoint").unlink()
+    (folder / "checkpoint").mkdir()
+    (one,) = found(folder)
+    assert (one.code, one.severity) == ("state-not-a-file", "warning")
+
+
+def test_a_folder_of_checkpoints_may_be_called_checkpoint(folder: Path) -> None:
+    (folder / "checkpoint").unlink()
+    os.rename(folder, folder.parent / "moved")
+    folder.mkdir()
+    os.rename(folder.parent / "moved", folder / "checkpoint")
+    assert [each.verdict() for each in verify(folder / "checkpoint")] == ["ok"] * 4
+    with pytest.raises(MissingFileError):
+        verify(folder)
+
+
+def test_one_name_in_both_formats(tmp_path: Path) -> None:
+    shutil.copy(os.path.join(FIXTURES, "v1/tf2.21/single/model.ckpt-7"), tmp_path / "m")
+    for path in Path(FIXTURES, "v2/tf2.21/saver_v2").glob("model.ckpt-3.[di]*"):
+        shutil.copy(path, tmp_path / f"m{path.name[len('model.ckpt-3') :]}")
+    old, new, rest = sorted(verify(tmp_path), key=lambda each: (each.kind, -len(each.findings)))
+    assert [each.code for each in old.findings] == ["same-name"]
+    assert (old.source and old.source.generation, old.verdict()) == ("V1", "ok")
+    assert (new.source and new.source.generation, new.verdict()) == ("V2", "ok")
+    assert rest.findings == ()
+    (only,) = verify(tmp_path / "m@v1")
+    assert only.source == replace(old.source, path=str(tmp_path / "m@v1")) if old.source else None
+    (tmp_path / "m").write_bytes((tmp_path / "m").read_bytes()[:-300])
+    (only,) = verify(tmp_path / "m@v1")
+    assert only.verdict() == "damaged"
+
+
+def test_a_checkpoint_of_another_folder_does_not_count(folder: Path) -> None:
+    other = folder.parent / "other"
+    other.mkdir()
+    shutil.copy(folder / "ckpt-4.data-00000-of-00001", other)
+    shutil.copy(folder / "ckpt-3.index", other)
+    shutil.copy(folder / "ckpt-3.data-00000-of-00001", other)
+    subjects = [*find_subjects(folder / "ckpt-4"), *find_subjects(other)]
+    last = list(verify_each(subjects))[-1]
+    assert [each.code for each in last.findings] == ["orphan"]
+
+
+def test_folders_are_not_listed_for_each_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Half of them in several V1 files, which are found by listing; all of them damaged."""
+    source = Path(FIXTURES, GUIDE)
+    old = Path(FIXTURES, "v1/tf2.21/sharded")
+    for number in range(30):
+        for end in (".index", ".data-00000-of-00001"):
+            shutil.copy(source / f"ckpt-5{end}", tmp_path / f"ckpt-{number}{end}")
+        with open(tmp_path / f"ckpt-{number}.data-00000-of-00001", "r+b") as file:
+            file.write(bytes(200))
+        for path in old.glob("model.ckpt-7-*"):
+            shutil.copy(path, tmp_path / f"old-{number}{path.name[len('model.ckpt-7') :]}")
+    write_state(tmp_path, "ckpt-1", *(f"/gone/ckpt-{number}" for number in range(60)))
+    calls = []
+    for name in ("listdir", "scandir"):
+        listing = getattr(os, name)
+
+        def counted(path: str = ".", listing: Callable[[str], object] = listing) -> object:
+            calls.append(path)
+            return listing(path)
+
+        monkeypatch.setattr(os, name, counted)
+    reports = verify(tmp_path)
+    assert len(reports) == 61
+    assert len(calls) < 12
+    calls.clear()
+    assert len(list_folder(str(tmp_path))) == 60
+    assert len(find_conversions(str(tmp_path), "out")) == 60
+    assert len(calls) < 12

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from ckpttool.errors import MissingFileError, NotFoundError
-from ckpttool.query.integrity import Report, verify
+from ckpttool.query.integrity import verify
+from ckpttool.query.integrity_report import Report
 from ckpttool.table import values as table_values
 from tests.legacy import handmade
 from tests.legacy.handmade import (

@@ -11,7 +11,8 @@ import os
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from ckpttool.checkpoint.folder import is_regular, table_generation
+from ckpttool.checkpoint.folder import is_regular
+from ckpttool.checkpoint.generation import table_generation
 from ckpttool.errors import CkptError
 from ckpttool.legacy.naming import find_sets
 from ckpttool.storage.folders import sync_folder

@@ -7,6 +7,8 @@ what is still empty with `CkptError.locate` and lets the error travel on.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TypeVar
 
 from ckpttool.printable import printable
@@ -85,6 +87,16 @@ def _shortened(text: str) -> str:
     if len(text) <= _MAX_PART:
         return text
     return f"{text[: _MAX_PART // 2]} … {text[-_MAX_PART // 2 :]}"
+
+
+@contextmanager
+def located(key: str, path: str | None = None) -> Iterator[None]:
+    """Fill in the key, and the path, of errors that are raised meanwhile."""
+    try:
+        yield
+    except CkptError as error:
+        error.locate(path=path, key=key)
+        raise
 
 
 class CorruptError(CkptError):

@@ -3,6 +3,7 @@
 naming    prefix and file names
 entry     the records of the index
 index     the whole index
+checked   bytes together with their checksum
 reader    reading a bundle
 writer    writing one
 """

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from ckpttool.bundle.checked import read_checked
 from ckpttool.bundle.entry import BundleEntry, BundleHeader
 from ckpttool.bundle.index import BundleIndex, EntryMap
 from ckpttool.bundle.naming import shard_path
@@ -23,6 +24,7 @@ from ckpttool.errors import (
     MissingFileError,
     MissingKeyError,
     UnsupportedError,
+    located,
 )
 from ckpttool.storage.source import RandomAccessFile, ShardFile
 from ckpttool.tensor.dtypes import STRING, VARIANT
@@ -104,12 +106,16 @@ class BundleReader:
                 out.append(ShardFile(path, None))
         return out
 
-    def read(self, key: str) -> Array:
+    def read(self, key: str, *, copy: bool = True) -> Array:
         """Return the value of a tensor, the slices of a partitioned one joined.
 
-        Fixed-size elements come as a view of the mapped shard where that is possible. The array is
-        the caller's own all the same: writing to it changes neither the file nor another array.
-        Elements of strings are bytes, those of variants `VariantElement`.
+        Writing to the array changes neither the file nor another array. Elements of strings are
+        bytes, those of variants `VariantElement`.
+
+        Args:
+            key: the tensor's key.
+            copy: False for a map of the data shard where that is possible; see
+                `RandomAccessFile.mapped` for what that means.
 
         Raises:
             MissingKeyError: there is no such key.
@@ -121,7 +127,7 @@ class BundleReader:
         try:
             if entry.slices:
                 return self._join(key, entry, tuple((0, dim) for dim in entry.shape))
-            return self._read_whole(key, entry)
+            return self._read_whole(key, entry, copy=copy)
         except (CorruptError, MissingFileError) as error:
             self.index.refuse_changing(error)
             raise
@@ -137,7 +143,7 @@ class BundleReader:
             index: a number or a slice for each dimension, as `tensor.region.fit_index` gives.
         """
         from ckpttool.tensor.region import bounding_box, within_box
-        from ckpttool.tensor.values import array_part, decode_part
+        from ckpttool.tensor.values import array_part
 
         entry = self._entry(key)
         if entry.slices:
@@ -148,8 +154,7 @@ class BundleReader:
         self._require_readable(key, entry)
         if entry.dtype.size is None:
             return array_part(self._read_whole(key, entry), index)
-        data = self.stored_bytes(key, entry)
-        return decode_part(entry.dtype, entry.shape, data, index, big_endian=self.header.big_endian)
+        return self._read_part(key, entry, index)
 
     def read_slice(self, key: str, part: TensorSlice) -> Array:
         """Return a slice of a partitioned tensor, its crc32c checked.
@@ -177,38 +182,41 @@ class BundleReader:
         for _, stored in self.index.slice_entries(key) if entry.slices else [(None, entry)]:
             crc = 0
             # Opened for itself: others that are read meanwhile may push a shard out.
-            with RandomAccessFile(self._shard(key, stored).path) as shard:
+            with located(key), RandomAccessFile(self._shard(key, stored).path) as shard:
                 for chunk in shard.chunks(stored.offset, stored.size):
                     crc = crc32c(chunk, crc)
                     yield chunk
             self._check_crc(key, stored, crc)
 
-    def stored_bytes(self, key: str, entry: BundleEntry) -> memoryview:
+    def stored_bytes(self, key: str, entry: BundleEntry) -> bytes:
         """Return the bytes of an entry as they lie in the shard, not checked."""
-        shard = self._shard(key, entry)
-        try:
-            return shard.view(entry.offset, entry.size)
-        except CkptError as error:
-            error.locate(key=key)
-            raise
+        with located(key):
+            return self._shard(key, entry).read_at(entry.offset, entry.size)
 
     def _entry(self, key: str) -> BundleEntry:
         if key not in self.entries:
             raise MissingKeyError("no such key in the checkpoint", path=self.prefix, key=key)
         return self.entries[key]
 
-    def _read_whole(self, key: str, entry: BundleEntry, *, verify: bool = True) -> Array:
+    def _read_whole(self, key: str, entry: BundleEntry, *, copy: bool = True) -> Array:
         from ckpttool.tensor import values
         from ckpttool.tensor.strings import decode_strings
         from ckpttool.tensor.variants import decode_variants
 
         self._require_readable(key, entry)
-        data = self.stored_bytes(key, entry)
         big_endian = self.header.big_endian
         if entry.dtype not in (STRING, VARIANT):
-            if verify:
+            if copy:
+                with located(key):  # before memory is set aside
+                    self._shard(key, entry).check_range(entry.offset, entry.size)
+                data = values.plain_bytes(values.empty_array(entry.dtype, entry.shape))
+                self._read_checked(key, entry, data)
+            else:
+                with located(key):
+                    data = self._shard(key, entry).mapped(entry.offset, entry.size)
                 self._check_crc(key, entry, crc32c(data))
             return values.decode_array(entry.dtype, entry.shape, data, big_endian=big_endian)
+        data = memoryview(self.stored_bytes(key, entry))
         decode: Any = decode_strings if entry.dtype == STRING else decode_variants
         if not entry.size and not entry.elements:
             return values.object_array([], entry.shape)
@@ -220,6 +228,22 @@ class BundleReader:
             raise
         self._check_crc(key, entry, crc)
         return values.object_array(elements, entry.shape)
+
+    def _read_checked(self, key: str, entry: BundleEntry, data: memoryview) -> None:
+        """Read the bytes of an entry into a buffer of their size, and check them."""
+        with located(key):
+            crc = read_checked(self._shard(key, entry), entry.offset, data)
+        self._check_crc(key, entry, crc)
+
+    def _read_part(self, key: str, entry: BundleEntry, index: Index) -> Array:
+        from ckpttool.tensor.partial import read_part
+
+        shard, big_endian = self._shard(key, entry), self.header.big_endian
+        with located(key):
+            shard.check_range(entry.offset, entry.size)
+            return read_part(
+                entry.dtype, entry.shape, index, shard, entry.offset, big_endian=big_endian
+            )
 
     def _require_readable(self, key: str, entry: BundleEntry) -> None:
         from ckpttool.tensor.values import MAX_RANK
@@ -237,7 +261,7 @@ class BundleReader:
     def _join(self, key: str, entry: BundleEntry, box: Bounds) -> Array:
         """Return the part of a partitioned tensor that lies in `box`."""
         from ckpttool.tensor.slices import check_coverage
-        from ckpttool.tensor.values import empty_array
+        from ckpttool.tensor.values import decode_array, empty_array, plain_bytes
 
         self._require_readable(key, entry)
         stored = self.index.slice_entries(key)
@@ -249,19 +273,26 @@ class BundleReader:
                 path=self.index.path,
                 key=key,
             )
-        try:
+        with located(key, self.index.path):
             check_coverage(entry.shape, entry.slices)
-        except CkptError as error:
-            error.locate(path=self.index.path, key=key)
-            raise
         out = empty_array(entry.dtype, tuple(stop - start for start, stop in box))
         for part, part_entry in stored:
             bounds = part.bounds(entry.shape)
             common = [(max(a, c), min(b, d)) for (a, b), (c, d) in zip(bounds, box, strict=True)]
             if all(low < high for low, high in common):
-                whole = all(bound == both for bound, both in zip(bounds, common, strict=True))
-                source = self._read_whole(key, part_entry, verify=whole)
-                out[offset_slices(common, box)] = source[offset_slices(common, bounds)]
+                target = out[offset_slices(common, box)]
+                if entry.dtype.size is None:
+                    source = self._read_whole(key, part_entry)
+                    target[...] = source[offset_slices(common, bounds)]
+                elif tuple(common) != bounds:
+                    target[...] = self._read_part(key, part_entry, offset_slices(common, bounds))
+                elif target.flags.c_contiguous:
+                    # As slices mostly are cut: read to where they belong.
+                    data = plain_bytes(target)
+                    self._read_checked(key, part_entry, data)
+                    decode_array(entry.dtype, part_entry.shape, data, big_endian=self.big_endian)
+                else:
+                    target[...] = self._read_whole(key, part_entry)
         return out
 
     def _shard(self, key: str, entry: BundleEntry) -> RandomAccessFile:

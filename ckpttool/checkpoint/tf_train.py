@@ -49,17 +49,22 @@ class CheckpointReader:
         dtype_of = self._dtype_and_shape
         return {key: dtype_of(key)[0] for key in self._entries}
 
-    def get_tensor(self, tensor_str: str) -> Any:
+    def get_tensor(self, tensor_str: str, *, copy: bool = True) -> Any:
         """Return the value of a tensor, its crc32c checked.
 
         A scalar comes as a NumPy scalar, or as bytes where the dtype is string; quantised dtypes
         come as plain integers.
 
+        Args:
+            tensor_str: its key.
+            copy: False for a map of the data shard where that is possible, with the dangers that
+                `Checkpoint.read` tells of. TensorFlow has no such argument.
+
         Raises:
             MissingKeyError: there is no such key.
             CorruptError: the stored bytes are damaged.
         """
-        value = self._checkpoint.reader.read(tensor_str)
+        value = self._checkpoint.reader.read(tensor_str, copy=copy)
         if value.dtype.names:
             value = value.view(value.dtype[0])
         return value[()]

@@ -19,6 +19,7 @@ from ckpttool.errors import (
     MissingFileError,
     MissingKeyError,
     UnsupportedError,
+    located,
 )
 from ckpttool.legacy.entry import LegacyEntries, LegacyEntry, LegacyPart
 from ckpttool.legacy.files import LegacyFiles
@@ -124,10 +125,14 @@ class LegacyReader:
             for path, size in zip(self._files.paths, self._files.sizes, strict=True)
         ]
 
-    def read(self, key: str) -> Array:
+    def read(self, key: str, *, copy: bool = True) -> Array:
         """Return the value of a tensor, its slices joined.
 
         The array is the caller's own. Elements of strings are bytes.
+
+        Args:
+            key: the tensor's key.
+            copy: taken for the sake of bundles; here values are always copied.
 
         Raises:
             MissingKeyError: there is no such key.
@@ -150,9 +155,10 @@ class LegacyReader:
             key: the tensor's key.
             index: a number or a slice for each dimension, as `tensor.region.fit_index` gives.
         """
+        from ckpttool.tensor.partial import read_part
         from ckpttool.tensor.proto_values import stored_run
         from ckpttool.tensor.region import bounding_box, within_box
-        from ckpttool.tensor.values import array_part, decode_part
+        from ckpttool.tensor.values import array_part
 
         entry = self._readable(key)
         whole = entry.whole
@@ -166,8 +172,10 @@ class LegacyReader:
         size = entry.size
         if run is None or run[1] - run[0] != size:
             return array_part(self._remembered(key, entry, whole), index)
-        data = values.record.view(run[0], size)
-        return decode_part(entry.dtype, entry.shape, data, index, big_endian=False)
+        with located(key, values.record.path):
+            return read_part(
+                entry.dtype, entry.shape, index, values.record, run[0], big_endian=False
+            )
 
     def read_slice(self, key: str, part: TensorSlice) -> Array:
         """Return a slice of a partitioned tensor, its bytes checked.

@@ -214,7 +214,7 @@ def read_graph_json(path: str) -> GraphDocument:
         UnsupportedError: constants were left out of it.
     """
     with RandomAccessFile(path) as file:
-        data = bytes(file.view(0, file.size))
+        data = file.read_at(0, file.size)
     return graph_from_json(data, path)
 
 

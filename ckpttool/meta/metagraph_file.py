@@ -72,7 +72,7 @@ def read_graph_file(path: str) -> GraphFile:
     from ckpttool.pb.convert import parse
 
     with RandomAccessFile(path) as file:
-        data = bytes(file.view(0, file.size))
+        data = file.read_at(0, file.size)
     fields, damage = _outside(data)
     kind = _kind(fields, os.path.basename(path))
     if kind is None:

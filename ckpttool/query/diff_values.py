@@ -20,9 +20,10 @@ from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.errors import CkptError
 from ckpttool.query.diff_elements import Comparer, Tally
 from ckpttool.query.diff_results import Tolerance, Values
-from ckpttool.query.integrity_data import Progress, default_jobs
+from ckpttool.query.integrity_data import Progress
 from ckpttool.query.listing import TensorRow
 from ckpttool.query.parts import Part
+from ckpttool.storage.processors import default_jobs
 from ckpttool.tensor.dtypes import STRING, VARIANT
 from ckpttool.tensor.values import Array
 

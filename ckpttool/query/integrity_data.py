@@ -6,7 +6,6 @@ memory is a few buffers per thread, whatever the size of a tensor.
 
 from __future__ import annotations
 
-import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -16,6 +15,7 @@ from ckpttool.coding.joined_crc import joined_crc
 from ckpttool.errors import CkptError
 from ckpttool.query.integrity_extents import Extent, Shard
 from ckpttool.query.integrity_files import ShardFiles
+from ckpttool.storage.processors import default_jobs
 from ckpttool.tensor.dtypes import STRING, VARIANT
 from ckpttool.tensor.verifier import make_verifier
 
@@ -28,13 +28,6 @@ _ALONE = 1 << 22
 _MAX_JOBS = 64
 _POLL = 0.1  # seconds
 _ZEROS = bytes(_WINDOW)
-
-
-def default_jobs() -> int:
-    """Return how many processors this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def read_shards(

@@ -67,7 +67,7 @@ def _sound_extent(shard: Shard | None, entry: BundleEntry) -> Extent | None:
 
 def _read(path: str, extent: Extent, *, big_endian: bool) -> ObjectGraph:
     with RandomAccessFile(path) as file:
-        data = file.view(extent.offset, extent.size)
+        data = memoryview(file.read_at(extent.offset, extent.size))
         (serialized,), crc = decode_strings(data, 1, big_endian=big_endian)
     if crc != extent.crc:
         raise CorruptError("the object graph changed while it was read", path=path)

@@ -1,6 +1,7 @@
 """Files, without a thought for what is in them.
 
 source          reading: sized, bounds-checked, by copy, by map or in chunks
+processors      how many threads may read at once
 folders         making them, making names durable, one writer at a time
 staging         writing: temporary siblings that become visible together or not at all
 staged_file     one of these, changed through its descriptor only

@@ -163,13 +163,18 @@ class RandomAccessFile:
         # One call gives less than asked for only beyond 2 GiB, or when the file shrank.
         return data if len(data) == length else bytes(self._read(offset, length))
 
-    def view(self, offset: int, length: int) -> memoryview:
-        """Return `length` bytes from `offset` as memory of the caller's own.
+    def read_into(self, buffer: memoryview, offset: int) -> None:
+        """Fill a buffer of bytes from `offset`."""
+        self.check_range(offset, len(buffer))
+        self._fill(buffer, offset)
 
-        A large range is mapped, not copied: pages are read when touched, and writing to the view
-        changes neither the file nor any other view. If somebody cuts the file short after that,
-        touching what is gone ends the process, as with every map; writers of checkpoints replace
-        data shards and do not change them.
+    def mapped(self, offset: int, length: int) -> memoryview:
+        """Return `length` bytes from `offset` as a map of the file where that is possible.
+
+        For those alone who ask for a map: no command may. Pages are read when they are touched, and
+        writing to the view changes neither the file nor any other view. But what others do to the
+        file shows: bytes that were written over change in the view, and where the file was cut
+        short, or the disk cannot read a sector, touching the view ends the process by a signal.
         """
         self.check_range(offset, length)
         if length >= _MAP_FROM and self._fd >= 0 and len(_live_maps) < _MAX_MAPS:

@@ -219,7 +219,7 @@ class _Export:
         """Check that the message that is there now is what was meant; the rest has been checked."""
         path = os.path.join(folder, SAVED_MODEL_NAME)
         with RandomAccessFile(path) as file:
-            if file.view(0, file.size) != self._model.data:
+            if file.read_at(0, file.size) != self._model.data:
                 raise CorruptError("the file reads back otherwise than written", path=path)
 
     def receipt(self, destination: str) -> ExportReceipt:

@@ -65,12 +65,6 @@ class TableValue:
             return bytes(self._data[pos : pos + length])
         return self._file.read_at(self.offset + pos, length)
 
-    def view(self, pos: int, length: int) -> memoryview:
-        """Return bytes as `read_at` does, mapped if they are many."""
-        if self._data is not None:
-            return self._data[pos : pos + length]
-        return self._file.view(self.offset + pos, length)
-
     def chunks(
         self, pos: int, length: int, *, chunk_size: int = CHUNK_SIZE
     ) -> Iterator[memoryview]:
@@ -110,7 +104,7 @@ def load_block(
         check_trailer(trailer, crc, path=file.path, offset=handle.offset)
     block: memoryview | None = None
     if trailer[0] != NO_COMPRESSION:
-        raw = file.view(handle.offset, handle.size)
+        raw = memoryview(file.read_at(handle.offset, handle.size))
         block = decompress(trailer[0], raw, path=file.path, offset=handle.offset)
     whole = TableValue(handle.size if block is None else len(block), file, handle.offset, block)
     try:

@@ -7,6 +7,7 @@ slice_key   the key under which a slice lies
 strings     the bytes of a string tensor
 variants    the bytes of a variant tensor
 verifier    the crc32c of a tensor's bytes as they stream by
+partial     part of a tensor, read without the rest
 values      bytes to arrays and back, joining slices
 proto_values, proto_writing  the elements in a TensorProto
 region      NumPy indices, and which part of a tensor they need

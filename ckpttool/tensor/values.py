@@ -31,7 +31,8 @@ Array = np.ndarray[Any, np.dtype[Any]]
 def decode_array(dtype: DType, shape: Shape, data: memoryview, *, big_endian: bool) -> Array:
     """Return fixed-size elements as an array.
 
-    The array is a view of `data` where byte order and alignment allow, else a copy.
+    The array is a view of `data` where alignment allows, else a copy. In a buffer that may be
+    written to, the elements are brought into the byte order of this machine where they lie.
 
     Args:
         dtype: a dtype with a size.
@@ -42,35 +43,19 @@ def decode_array(dtype: DType, shape: Shape, data: memoryview, *, big_endian: bo
     if dtype.name == "bool":
         flags = np.frombuffer(data, np.uint8)
         # TensorFlow takes any byte but 0 for true; NumPy knows only 0 and 1.
-        stored = flags.view(np.bool_) if flags.max(initial=0) <= 1 else flags != 0
-        return stored.reshape(shape)
+        if flags.max(initial=0) > 1:
+            flags = np.minimum(flags, 1, out=flags if flags.flags.writeable else None)
+        return flags.view(np.bool_).reshape(shape)
     numpy_dtype = dtype.numpy_dtype
     if big_endian != (sys.byteorder == "big"):
         # Swapped as plain words: extension dtypes do not know about byte order. The two halves of
         # a complex number are swapped each by itself.
         word = numpy_dtype.itemsize // (2 if numpy_dtype.kind == "c" else 1)
-        flat = np.frombuffer(data, f"u{word}").byteswap().view(numpy_dtype)
+        words = np.frombuffer(data, f"u{word}")
+        flat = words.byteswap(inplace=words.flags.writeable).view(numpy_dtype)
     else:
         flat = np.frombuffer(data, numpy_dtype)
     return np.require(flat.reshape(shape), requirements="A")
-
-
-def decode_part(
-    dtype: DType, shape: Shape, data: memoryview, index: Index, *, big_endian: bool
-) -> Array:
-    """Return part of a tensor of fixed-size elements; of `data` nothing else is touched.
-
-    Args:
-        dtype: a dtype with a size.
-        shape: of the whole tensor.
-        data: the stored bytes of the whole tensor.
-        index: a number or a slice for each dimension.
-        big_endian: byte order of the writer.
-    """
-    elements = np.frombuffer(data, f"V{dtype.size}").reshape(shape)
-    part = array_part(elements, index)
-    taken = part.reshape(-1).view(np.uint8).data
-    return decode_array(dtype, part.shape, taken, big_endian=big_endian)
 
 
 def array_part(value: Array, index: Index) -> Array:
@@ -103,6 +88,12 @@ def empty_array(dtype: DType, shape: Shape) -> Array:
     return np.empty(shape, dtype.numpy_dtype)
 
 
+def plain_bytes(array: Array) -> memoryview:
+    """Return the memory of an array that lies in C order as bytes; writing to them changes it."""
+    data: memoryview = array.reshape(-1).view(np.uint8).data
+    return data
+
+
 def object_array(elements: list[Any], shape: Shape) -> Array:
     """Return elements, given in C order, as an array of objects."""
     array = np.empty(len(elements), dtype=object)
@@ -132,7 +123,7 @@ def encode_array(dtype: DType, array: Array) -> tuple[memoryview, int | None]:
     contiguous = np.ascontiguousarray(array)
     if sys.byteorder == "big" or contiguous.dtype.byteorder == ">":
         contiguous = contiguous.astype(contiguous.dtype.newbyteorder("<"))
-    return contiguous.reshape(-1).view(np.uint8).data, None
+    return plain_bytes(contiguous), None
 
 
 def string_bytes(item: object) -> bytes:

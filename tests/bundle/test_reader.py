@@ -3,11 +3,13 @@ from __future__ import annotations
 import os
 import struct
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from ckpttool.bundle.reader import BundleReader
+from ckpttool.coding.checksum import crc32c, mask
 from ckpttool.errors import (
     ChecksumError,
     MissingKeyError,
@@ -20,6 +22,7 @@ from tests.support import encoder
 from tests.support.encoder import entry, string_data, variant_data
 from tests.support.handmade import Bundle, shard_path
 from tests.support.limits import resident, run_python
+from tests.support.refusals import refused
 
 F32, F64, I32, U8, I16, I8, STRING, C64, I64, BOOL = range(1, 11)
 QINT32, BFLOAT16, C128, F16, RESOURCE, VARIANT, U32 = 13, 14, 18, 19, 20, 21, 22
@@ -144,7 +147,7 @@ def test_a_reader_can_be_used_again_after_close(prefix: str) -> None:
     reader.close()
 
 
-def test_a_large_tensor_is_not_copied(prefix: str) -> None:
+def test_a_part_of_a_large_tensor_takes_memory_for_itself_alone(prefix: str) -> None:
     size = 200 * MIB
     made = Bundle()
     made.records[b"f"] = entry(U8, (size,), size=size, crc=0)
@@ -152,20 +155,83 @@ def test_a_large_tensor_is_not_copied(prefix: str) -> None:
     os.truncate(shard_path(prefix), size)
     reader = BundleReader(prefix)
     before = resident()
-    # The checksum reads every page, but a hole in a file is all the same page of zeros.
     part = reader.read_region("f", fit_index(parse_index("5:9"), (size,)))
     assert part.tolist() == [0] * 4
     assert resident() - before < 8 * MIB
 
 
-def test_a_read_array_shares_the_memory_of_the_map(prefix: str) -> None:
-    raw = bytes(range(256)) * 2048
-    Bundle().add(b"f", U8, (len(raw),), raw).write(prefix)
-    array = BundleReader(prefix).read("f")
-    base = array
+def lies_in_a_map(array: np.ndarray[Any, Any]) -> bool:
+    """Whether the memory of an array is that of a map."""
+    base: Any = array
     while isinstance(base, np.ndarray) and base.base is not None:
         base = base.base
-    assert type(getattr(base, "obj", base)).__name__ == "mmap"
+    return type(getattr(base, "obj", base)).__name__ == "mmap"
+
+
+def test_who_asks_for_no_copy_gets_the_map(prefix: str) -> None:
+    raw = bytes(range(256)) * 2048
+    Bundle().add(b"f", U8, (len(raw),), raw).write(prefix)
+    with BundleReader(prefix) as reader:
+        view = reader.read("f", copy=False)
+        assert lies_in_a_map(view) and not lies_in_a_map(reader.read("f"))
+        view[0] = 9
+        assert reader.read("f").tobytes() == raw
+    with pytest.raises(ChecksumError), open(shard_path(prefix), "r+b") as file:
+        file.write(b"?")
+        file.flush()
+        BundleReader(prefix).read("f", copy=False)
+
+
+@pytest.mark.parametrize("size", [3 << 20, 70 << 20])  # by one thread, and by several
+def test_a_value_stays_when_the_shard_is_written_over_or_cut(prefix: str, size: int) -> None:
+    raw = bytearray(size)
+    raw[:: 1 << 16] = b"x" * len(raw[:: 1 << 16])
+    Bundle().add(b"f", U8, (size,), bytes(raw), crc=mask(crc32c(raw))).write(prefix)
+    with BundleReader(prefix) as reader:
+        value, part = reader.read("f"), reader.read_region("f", (slice(0, 1 << 19),))
+        with open(shard_path(prefix), "r+b") as file:
+            file.write(bytes([255]) * (1 << 20))
+        os.truncate(shard_path(prefix), 1 << 20)
+        assert value.tobytes() == raw
+        assert part.tobytes() == raw[: 1 << 19]
+        with refused(TruncatedError, "shorter") as caught:
+            reader.read("f")
+        assert caught.value.key == "f" and caught.value.path == shard_path(prefix)
+        assert caught.value.offset is not None and caught.value.offset >= 1 << 20
+
+
+def test_reading_takes_memory_for_one_tensor(prefix: str) -> None:
+    size = 96 * MIB
+    made = Bundle()
+    made.records[b"f"] = entry(F64, (size // 8,), size=size, crc=mask(crc32c(bytes(size))))
+    half = [((0, size // 16),), ((size // 16, size // 16),)]
+    for extents in half:
+        made.records[encoder.slice_key(b"p", extents)] = entry(
+            F64,
+            (size // 16,),
+            size=size // 2,
+            crc=mask(crc32c(bytes(size // 2))),
+            offset=extents[0][0] * 8,
+        )
+    made.records[b"p"] = entry(F64, (size // 8,), slices=half)
+    made.header = encoder.header(endianness=1)  # so that all elements have to be turned round
+    made.write(prefix)
+    os.truncate(shard_path(prefix), size)
+    code = (
+        "import re, sys, numpy\n"
+        "from ckpttool.bundle.reader import BundleReader\n"
+        "def peak():\n"
+        "    with open('/proc/self/status') as file:\n"
+        "        return int(re.search('VmHWM:(.*)kB', file.read())[1])\n"
+        "before = peak()\n"
+        "value = BundleReader(sys.argv[1]).read(sys.argv[2])\n"
+        "assert not value.any()\n"
+        "print(peak() - before)"
+    )
+    for key in "fp":
+        done = run_python(code, prefix, key)
+        assert done.stderr == ""
+        assert size >> 10 <= int(done.stdout) <= 1.2 * (size >> 10)
 
 
 @pytest.mark.parametrize("gap", [1, 3, 4095])
@@ -284,6 +350,7 @@ MANY_SHARDS = """
 import resource, sys
 resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
 from ckpttool.bundle.reader import BundleReader
+from ckpttool.coding.checksum import crc32c, mask
 with BundleReader(sys.argv[1]) as reader:
     print(sum(int(reader.read(key)) for key in reader.entries))
     open(sys.argv[1] + ".index").close()

@@ -57,7 +57,7 @@ def test_a_listing_reads_no_tensor(monkeypatch: pytest.MonkeyPatch) -> None:
     blocks = corruption.spans(data)[:-2]  # those behind are the metaindex and the index
     assert len(blocks) > 1
     touched: list[tuple[int, int]] = []
-    for name in ("read_at", "view", "chunks"):
+    for name in ("read_at", "read_into", "mapped", "chunks"):
         original = getattr(RandomAccessFile, name)
 
         def noted(self, offset, length, original=original, **more):  # type: ignore[no-untyped-def]

@@ -91,7 +91,7 @@ def test_indexes_are_enough_where_they_tell(
 ) -> None:
     one, other = (save(tmp_path, name, BASE) for name in ("one", "other"))
     monkeypatch.setattr(
-        "ckpttool.bundle.reader.BundleReader.stored_bytes", lambda *_: pytest.fail("data are read")
+        "ckpttool.bundle.reader.BundleReader.read", lambda *_: pytest.fail("data are read")
     )
     monkeypatch.setattr(
         "ckpttool.bundle.reader.BundleReader.chunks", lambda *_: pytest.fail("data are read")

@@ -18,7 +18,7 @@ from ckpttool.coding.checksum import crc32c
 from ckpttool.errors import MissingFileError
 from ckpttool.query import integrity_data
 from ckpttool.query.integrity import verify
-from ckpttool.query.integrity_data import default_jobs, read_shards
+from ckpttool.query.integrity_data import read_shards
 from ckpttool.query.integrity_extents import Claim, Extent, Shard
 from ckpttool.tensor.dtypes import STRING, VARIANT, DType, dtype_of_name
 from ckpttool.tensor.strings import encode_strings
@@ -253,7 +253,3 @@ def test_memory_does_not_grow_with_the_tensor(tmp_path: Path) -> None:
         (shard,) = sparse(tmp_path / "shard", 512 * MIB)
         assert read_shards([shard], big_endian=False, jobs=1) == 512 * MIB
     assert shard.extents[0].crc is not None and shard.extents[1].nonzero is None
-
-
-def test_jobs_are_the_processors() -> None:
-    assert 1 <= default_jobs() <= (os.cpu_count() or 1)

@@ -42,7 +42,7 @@ def test_reading_a_range(small: Path, offset: int, length: int) -> None:
     with RandomAccessFile(str(small)) as file:
         assert file.size == len(SMALL)
         assert file.read_at(offset, length) == expected
-        assert bytes(file.view(offset, length)) == expected
+        assert bytes(file.mapped(offset, length)) == expected
         assert b"".join(bytes(piece) for piece in file.chunks(offset, length)) == expected
 
 
@@ -50,7 +50,7 @@ def test_reading_a_range(small: Path, offset: int, length: int) -> None:
 def test_a_large_view_at_any_offset(large: Path, offset: int) -> None:
     with RandomAccessFile(str(large)) as file:
         for length in (LARGE_SIZE - offset, LARGE_SIZE - offset - 1, 200_000):
-            view = file.view(offset, length)
+            view = file.mapped(offset, length)
             assert view.nbytes == length
             assert view == LARGE[offset : offset + length]
 
@@ -62,7 +62,7 @@ OUTSIDE += [(2**63, 1), (0, 2**63), (2**64, 2**64), (2**63 - 1, 2), (1, 10**30)]
 @pytest.mark.parametrize(("offset", "length"), OUTSIDE)
 def test_a_range_that_is_not_within_the_file(small: Path, offset: int, length: int) -> None:
     with RandomAccessFile(str(small)) as file, memory_limit(64 * MIB):
-        for read in (file.read_at, file.view, lambda a, b: list(file.chunks(a, b))):
+        for read in (file.read_at, file.mapped, lambda a, b: list(file.chunks(a, b))):
             with pytest.raises(TruncatedError) as caught:
                 read(offset, length)
             assert caught.value.path == str(small)
@@ -230,7 +230,7 @@ def test_a_read_that_fails(small: Path, monkeypatch: pytest.MonkeyPatch) -> None
     with RandomAccessFile(str(small)) as file:
         monkeypatch.setattr(os, "pread", fail, raising=False)
         monkeypatch.setattr(os, "preadv", fail)
-        for read in (file.read_at, file.view, lambda a, b: list(file.chunks(a, b))):
+        for read in (file.read_at, file.mapped, lambda a, b: list(file.chunks(a, b))):
             with refused(FileAccessError, "input/output error") as caught:
                 read(7, 5)
             assert caught.value.path == str(small)
@@ -250,7 +250,7 @@ def test_short_reads_are_continued(small: Path, monkeypatch: pytest.MonkeyPatch)
         monkeypatch.setattr(os, "pread", pread)
         monkeypatch.setattr(os, "preadv", preadv)
         assert file.read_at(1, 100) == SMALL[1:101]
-        assert bytes(file.view(1, 100)) == SMALL[1:101]
+        assert bytes(file.mapped(1, 100)) == SMALL[1:101]
         assert b"".join(map(bytes, file.chunks(1, 100, chunk_size=10))) == SMALL[1:101]
 
 
@@ -258,7 +258,7 @@ def test_short_reads_are_continued(small: Path, monkeypatch: pytest.MonkeyPatch)
 def test_a_file_that_shrank_after_it_was_opened(large: Path, length: int) -> None:
     with RandomAccessFile(str(large)) as file:
         os.truncate(large, 500)
-        for read in (file.read_at, file.view, lambda a, b: list(file.chunks(a, b))):
+        for read in (file.read_at, file.mapped, lambda a, b: list(file.chunks(a, b))):
             with refused(TruncatedError, "shorter") as caught:
                 read(0, length)
             assert caught.value.path == str(large)
@@ -269,7 +269,7 @@ def test_a_closed_file_gives_an_error_and_no_zeros(large: Path, length: int) -> 
     file = RandomAccessFile(str(large))
     file.close()
     file.close()
-    for read in (file.read_at, file.view, lambda a, b: list(file.chunks(a, b))):
+    for read in (file.read_at, file.mapped, lambda a, b: list(file.chunks(a, b))):
         with pytest.raises(FileAccessError):
             read(0, length)
 
@@ -277,12 +277,12 @@ def test_a_closed_file_gives_an_error_and_no_zeros(large: Path, length: int) -> 
 @pytest.mark.parametrize("length", [100, LARGE_SIZE])
 def test_views_are_writable_and_nobody_elses(large: Path, length: int) -> None:
     with RandomAccessFile(str(large)) as file:
-        first, second = file.view(0, length), file.view(0, length)
+        first, second = file.mapped(0, length), file.mapped(0, length)
         assert not first.readonly
         first[5] = 0xFF
         first[length - 1] = 0xFF
         assert second == LARGE[:length]
-        assert file.view(0, length) == LARGE[:length]
+        assert file.mapped(0, length) == LARGE[:length]
         assert file.read_at(0, length) == LARGE[:length]
     assert large.read_bytes() == LARGE
 
@@ -290,7 +290,7 @@ def test_views_are_writable_and_nobody_elses(large: Path, length: int) -> None:
 @pytest.mark.parametrize("length", [100, LARGE_SIZE])
 def test_views_outlive_the_file(large: Path, length: int) -> None:
     with RandomAccessFile(str(large)) as file:
-        view = file.view(0, length)
+        view = file.mapped(0, length)
     large.unlink()
     assert view == LARGE[:length]
     view[0] = 1
@@ -303,7 +303,7 @@ def test_a_large_view_is_mapped_and_not_copied(tmp_path: Path) -> None:
     os.truncate(path, 200 * MIB)
     with RandomAccessFile(str(path)) as file:
         before = resident()
-        view = file.view(1, 200 * MIB - 1)
+        view = file.mapped(1, 200 * MIB - 1)
         assert bytes(view[:4]) == b"tart"
         assert view[-1] == 0
         assert resident() - before < 8 * MIB
@@ -317,7 +317,7 @@ def test_where_maps_are_refused_a_copy_is_made(
 
     monkeypatch.setattr(mmap, "mmap", refuse)
     with RandomAccessFile(str(large)) as file:
-        view = file.view(7, LARGE_SIZE - 7)
+        view = file.mapped(7, LARGE_SIZE - 7)
         assert view == LARGE[7:]
         assert not view.readonly
 
@@ -327,7 +327,7 @@ import resource, sys
 resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
 from ckpttool.storage.source import RandomAccessFile
 with RandomAccessFile(sys.argv[1]) as file:
-    views = [file.view(at, 200_000) for at in range(300)]
+    views = [file.mapped(at, 200_000) for at in range(300)]
     open(sys.argv[1]).close()
     print(sum(view[0] for view in views))
 """

@@ -1,0 +1,90 @@
+"""Reading bytes into memory together with their crc32c.
+
+That is computed piece by piece, while the processor's cache still has what was read. Most of the
+time goes into giving the process its memory and copying, which several threads do faster.
+"""
+
+from __future__ import annotations
+
+import threading
+
+from ckpttool.coding.checksum import crc32c
+from ckpttool.coding.joined_crc import joined_crc
+from ckpttool.storage.processors import default_jobs
+from ckpttool.storage.source import CHUNK_SIZE, RandomAccessFile
+
+# Of less, starting a thread is not worth it; more threads than that wait for the memory.
+_PER_THREAD = 1 << 25
+_MAX_THREADS = 4
+
+
+def read_checked(file: RandomAccessFile, offset: int, buffer: memoryview) -> int:
+    """Fill a buffer of bytes from a file; return their crc32c.
+
+    Args:
+        file: what to read.
+        offset: where to begin.
+        buffer: as long as what is wanted.
+
+    Raises:
+        TruncatedError: the file ends before.
+        FileAccessError: the bytes cannot be read.
+    """
+    if len(buffer) <= CHUNK_SIZE:
+        file.read_into(buffer, offset)
+        return crc32c(buffer)
+    file.check_range(offset, len(buffer))
+    count = max(1, min(len(buffer) // _PER_THREAD, _MAX_THREADS, default_jobs()))
+    size = -(-len(buffer) // count)
+    size += -size % CHUNK_SIZE
+    parts = [_Part(file, offset + at, buffer[at : at + size]) for at in range(0, len(buffer), size)]
+    threads = []
+    try:
+        for part in parts[1:]:
+            thread = threading.Thread(target=part.read_quietly, daemon=True)
+            thread.start()
+            threads.append(thread)
+    except RuntimeError:
+        pass  # no more threads may be started: the others are read here
+    try:
+        for part in (*parts[:1], *parts[1 + len(threads) :]):
+            part.read()
+    except BaseException:
+        for part in parts:
+            part.stopped = True
+        raise
+    finally:
+        for thread in threads:
+            thread.join()
+    crc = 0
+    for part in parts:
+        if part.failure is not None:
+            raise part.failure
+        crc = joined_crc(crc, part.crc, len(part.buffer))
+    return crc
+
+
+class _Part:
+    """What one thread reads."""
+
+    def __init__(self, file: RandomAccessFile, offset: int, buffer: memoryview) -> None:
+        self.buffer = buffer
+        self.crc = 0
+        self.failure: BaseException | None = None
+        self.stopped = False
+        self._file = file
+        self._offset = offset
+
+    def read(self) -> None:
+        for at in range(0, len(self.buffer), CHUNK_SIZE):
+            if self.stopped:
+                return
+            piece = self.buffer[at : at + CHUNK_SIZE]
+            self._file.read_into(piece, self._offset + at)
+            self.crc = crc32c(piece, self.crc)
+
+    def read_quietly(self) -> None:
+        try:
+            self.read()
+        except BaseException as error:  # for the thread that waits
+            self.failure = error

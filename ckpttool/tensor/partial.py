@@ -1,0 +1,79 @@
+"""Part of a tensor of fixed-size elements, read without the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+from math import prod
+
+import numpy as np
+
+from ckpttool.coding.walk import Bytes
+from ckpttool.tensor.dtypes import DType
+from ckpttool.tensor.region import Index
+from ckpttool.tensor.shape import Shape
+from ckpttool.tensor.values import Array, decode_array, plain_bytes
+
+# What lies between two wanted elements is read too if it is less: another call costs as much.
+_GAP = 1 << 17
+_PIECE = 1 << 20
+
+
+def read_part(
+    dtype: DType, shape: Shape, index: Index, source: Bytes, start: int, *, big_endian: bool
+) -> Array:
+    """Read part of a tensor, in memory for that part alone.
+
+    Args:
+        dtype: a dtype with a size.
+        shape: of the whole tensor.
+        index: a number or a slice for each dimension.
+        source: the bytes among which the elements lie.
+        start: where the first of them begins.
+        big_endian: byte order of the writer.
+
+    Returns:
+        An array of the caller's own, also where it is a single element.
+    """
+    axes = [
+        range(part, part + 1) if isinstance(part, int) else range(*part.indices(dim))
+        for part, dim in zip(index, shape, strict=True)
+    ]
+    if not axes:
+        axes, shape = [range(1)], (1,)
+    out = np.empty(tuple(map(len, axes)), f"V{dtype.size}")
+    if out.size:
+        # Read in rising order, whichever way the index goes.
+        target = out[tuple(slice(None, None, -1 if axis.step < 0 else 1) for axis in axes)]
+        rising = [axis if axis.step > 0 else axis[::-1] for axis in axes]
+        _fill(target, rising, shape, source, start)
+    kept = tuple(
+        len(axis) for axis, part in zip(axes, index, strict=False) if isinstance(part, slice)
+    )
+    return decode_array(dtype, kept, plain_bytes(out), big_endian=big_endian)
+
+
+def _fill(target: Array, axes: Sequence[range], shape: Shape, source: Bytes, start: int) -> None:
+    """Read the elements at these places along each axis, of which there is at least one."""
+    item = target.dtype
+    strides = [item.itemsize * prod(shape[axis + 1 :]) for axis in range(len(shape))]
+    # Rows of this axis are read whole and many at a time, those of the axes before it singly.
+    at = next((axis for axis, stride in enumerate(strides) if stride <= _GAP), len(shape) - 1)
+    rows, stride, inner = axes[at], strides[at], shape[at + 1 :]
+    wanted: tuple[slice, ...] = (
+        slice(None, None, rows.step),
+        *(slice(axis.start, axis.stop, axis.step) for axis in axes[at + 1 :]),
+    )
+    apart = stride * rows.step
+    together = _PIECE // apart if apart <= _GAP else 1
+    for outer in product(*(range(len(axis)) for axis in axes[:at])):
+        base = start + sum(
+            axis[place] * step
+            for axis, place, step in zip(axes[:at], outer, strides[:at], strict=True)
+        )
+        for first in range(0, len(rows), together):
+            some = rows[first : first + together]
+            length = (some[-1] - some[0] + 1) * stride
+            data = np.frombuffer(source.read_at(base + some[0] * stride, length), item)
+            place: tuple[int | slice, ...] = (*outer, slice(first, first + len(some)))
+            target[place] = data.reshape(-1, *inner)[wanted]

@@ -32,6 +32,7 @@ from ckpttool.surgery.convert import (
     name_latest,
     plan_conversion,
 )
+from ckpttool.surgery.destination import unused_place
 from ckpttool.surgery.export import ExportReceipt, convert_export, export_receipt, find_exports
 from ckpttool.surgery.rules import Rule
 from ckpttool.surgery.spread import Recoding
@@ -61,9 +62,18 @@ class Wanted:
 
 
 def convert_checkpoints(
-    settings: Settings, source: str, output: str, wanted: Wanted, format: str
+    settings: Settings, source: str, typed: str | None, wanted: Wanted, format: str
 ) -> None:
-    """Convert a checkpoint, or all of a folder."""
+    """Convert a checkpoint, or all of a folder.
+
+    Args:
+        settings: of this run.
+        source: what to convert.
+        typed: where to; None for a dry run of which it was not said.
+        wanted: what the options say.
+        format: how to print what became of tensors.
+    """
+    output = unused_place(source) if typed is None else typed
     conversions = find_conversions(source, output)
     # What can be refused is refused before anything is written.
     planned = [_convert(each, replace(wanted, dry_run=True)) for each in conversions]
@@ -85,7 +95,7 @@ def convert_checkpoints(
             for note in result.receipt.notes:
                 settings.tell(note)
             settings.tell(checkpoint_line(result, dry_run=wanted.dry_run))
-            done.append(result)
+            done.append(result if typed is not None else replace(result, prefix=None))
     path = None
     if update and not wanted.dry_run:
         path = name_latest(each.receipt for each in done)
@@ -108,10 +118,14 @@ def _is_within(conversions: list[Conversion], output: str) -> bool:
 
 
 def convert_exports(
-    settings: Settings, source: str, output: str, wanted: Wanted, format: str
+    settings: Settings, source: str, typed: str | None, wanted: Wanted, format: str
 ) -> None:
-    """Convert an export to a SavedModel, or every version of one in a folder."""
+    """Convert an export to a SavedModel, or every version of one in a folder.
+
+    The arguments are those of `convert_checkpoints`.
+    """
     folders = find_exports(source)
+    output = unused_place(folders[0]) if typed is None else typed
     within = folders != (source,) and os.path.isdir(source)
     targets = {
         folder: os.path.join(output, os.path.basename(folder)) if within else output
@@ -120,6 +134,8 @@ def convert_exports(
     planned = [
         export_receipt(folder, target, force=wanted.how.force) for folder, target in targets.items()
     ]
+    if typed is None:
+        planned = [replace(receipt, destination=None) for receipt in planned]
     done: list[ExportReceipt] = []
     if not wanted.dry_run:
         end_cleanly()

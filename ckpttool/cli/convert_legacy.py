@@ -10,7 +10,7 @@ import click
 from ckpttool.checkpoint.locate import locate
 from ckpttool.cli import options
 from ckpttool.cli.conversions import Wanted, convert_checkpoints, convert_exports
-from ckpttool.cli.writing import FORMATS
+from ckpttool.cli.writing import DRY_RUN, FORMATS
 from ckpttool.errors import NotFoundError
 from ckpttool.surgery import rules as rule_kinds
 from ckpttool.surgery.apply import WriteOptions
@@ -40,7 +40,6 @@ EXAMPLES = (
     "--output",
     metavar="DST",
     type=click.Path(),
-    required=True,
     help="Prefix of the new checkpoint; a folder where SRC is a folder or an export.",
 )
 @click.option(
@@ -79,7 +78,7 @@ EXAMPLES = (
     type=options.ByteSize(),
     help="Begin another data shard at this size, such as 2GiB.",
 )
-@click.option("-n", "--dry-run", is_flag=True, help="Print the plan; write nothing.")
+@click.option("-n", "--dry-run", is_flag=True, help=DRY_RUN)
 @click.option("--force", is_flag=True, help="Replace what is at DST; do without missing assets.")
 @click.option("--update-state", is_flag=True, help="Make it the latest in its folder's state file.")
 @click.option(
@@ -93,7 +92,7 @@ EXAMPLES = (
 def command(
     settings: options.Settings,
     source: str,
-    output: str,
+    output: str | None,
     to: str | None,
     like: str | None,
     maps: tuple[str, ...],
@@ -113,6 +112,8 @@ def command(
     today; a SessionBundle export becomes a SavedModel; with --like, names of TensorFlow 1 become
     objects. A folder means every checkpoint in it.
     """
+    if output is None and not dry_run:
+        raise click.UsageError("-o DST says where to write")
     if shards is not None and max_shard_size is not None:
         raise click.UsageError("--shards and --max-shard-size exclude each other")
     if like is not None and to not in (None, "v2"):

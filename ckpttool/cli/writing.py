@@ -16,12 +16,13 @@ from ckpttool.cli.failures import Terminated
 from ckpttool.surgery.apply import WriteOptions, plan_receipt, replace_source, write_plan
 from ckpttool.surgery.carry import DATA_MODES
 from ckpttool.surgery.companions import META_MODES
-from ckpttool.surgery.destination import destination_prefix
+from ckpttool.surgery.destination import destination_prefix, unused_place
 
 if TYPE_CHECKING:
     from ckpttool.surgery.plan import Plan
 
 F = TypeVar("F", bound=Callable[..., Any])
+DRY_RUN = "Print the plan; write nothing, so it need not be said where."
 FORMATS = ("table", "plain", "json", "jsonl", "csv", "markdown", "names")
 
 
@@ -29,15 +30,19 @@ class Destination:
     """Where and how a plan is to be written, as the options say.
 
     Attributes:
-        prefix: of a new checkpoint; None to write in place.
+        prefix: of a new checkpoint; None to write in place, or nowhere.
         options: how.
         dry_run: whether to write nothing.
+        in_place: whether to change the checkpoint itself.
     """
 
-    def __init__(self, prefix: str | None, write_options: WriteOptions, *, dry_run: bool) -> None:
+    def __init__(
+        self, prefix: str | None, write_options: WriteOptions, *, dry_run: bool, in_place: bool
+    ) -> None:
         self.prefix = prefix
         self.options = write_options
         self.dry_run = dry_run
+        self.in_place = in_place
 
 
 def write_options(function: F) -> F:
@@ -56,13 +61,13 @@ def write_options(function: F) -> F:
         dry_run: bool,
         **kwargs: Any,
     ) -> Any:
-        if (output is None) != in_place:
+        if (output is None) != in_place and (in_place or not dry_run):
             raise click.UsageError("either -o DST or --in-place says where to write")
         if in_place and (force or data != "auto"):
             raise click.UsageError("--force and --data go with -o")
         prefix = destination_prefix(output) if output is not None else None
         how = WriteOptions(data, compact, force, update_state, meta)
-        destination = Destination(prefix, how, dry_run=dry_run)
+        destination = Destination(prefix, how, dry_run=dry_run, in_place=in_place)
         return function(*args, destination=destination, **kwargs)
 
     decorators = (
@@ -70,7 +75,7 @@ def write_options(function: F) -> F:
             "-o", "--output", metavar="DST", type=click.Path(), help="Prefix of a new checkpoint."
         ),
         click.option("--in-place", is_flag=True, help="Change the checkpoint itself."),
-        click.option("-n", "--dry-run", is_flag=True, help="Print the plan; write nothing."),
+        click.option("-n", "--dry-run", is_flag=True, help=DRY_RUN),
         click.option(
             "--data",
             type=click.Choice(DATA_MODES),
@@ -112,14 +117,15 @@ def carry_out(
     from ckpttool.render.surgery import summary_line, write_changes
 
     how = destination.options
-    prefix = plan.source.prefix if destination.prefix is None else destination.prefix
+    prefix = plan.source.prefix if destination.in_place else destination.prefix
     source = Source.of(plan.source)  # beforehand: in place there is no such checkpoint afterwards
     if destination.dry_run:
-        receipt = plan_receipt(plan, destination.prefix, how)
+        place = None if destination.in_place else prefix or unused_place(plan.source.prefix)
+        receipt = plan_receipt(plan, place, how)
     else:
         end_cleanly()
         with ProgressBar("copying", sys.stderr, settings.terminal(sys.stderr)) as on_progress:
-            if destination.prefix is None:
+            if prefix is None or destination.in_place:
                 receipt = replace_source(plan, how, on_progress=on_progress)
             else:
                 receipt = write_plan(plan, prefix, how, on_progress=on_progress)

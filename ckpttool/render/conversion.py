@@ -43,7 +43,7 @@ class ConvertedCheckpoint:
     Attributes:
         plan: what it becomes.
         source: the checkpoint as it is.
-        prefix: the destination.
+        prefix: the destination; None where it was not said.
         generation: the format there.
         receipt: what was written, or would be.
         unchanged: whether it is in the form that was asked for already.
@@ -51,7 +51,7 @@ class ConvertedCheckpoint:
 
     plan: Plan
     source: Source
-    prefix: str
+    prefix: str | None
     generation: str
     receipt: Receipt
     unchanged: bool
@@ -59,7 +59,7 @@ class ConvertedCheckpoint:
     @property
     def name(self) -> str:
         """Its name in the folder that it is in, as in the one that it goes to."""
-        return os.path.basename(self.prefix)
+        return os.path.basename(self.prefix or "")
 
     @property
     def style(self) -> str:

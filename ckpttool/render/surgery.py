@@ -29,7 +29,7 @@ def write_changes(
     plan: Plan,
     receipt: Receipt | None,
     source: Source,
-    prefix: str,
+    prefix: str | None,
     command: str,
     format: str,
     stream: TextIO,
@@ -41,7 +41,7 @@ def write_changes(
         plan: the plan.
         receipt: what was written; None for a dry run.
         source: the checkpoint as it was before.
-        prefix: the destination.
+        prefix: the destination; None where it was not said.
         command: name of the command, for the JSON schema.
         format: "json" or one of the row formats.
         stream: where to.
@@ -56,7 +56,7 @@ def write_changes(
 
 
 def plan_members(
-    plan: Plan, receipt: Receipt | None, source: Source, prefix: str
+    plan: Plan, receipt: Receipt | None, source: Source, prefix: str | None
 ) -> dict[str, object]:
     """Return what a JSON document says of a plan; the arguments are those of `write_changes`."""
     changes = plan.changes
@@ -71,7 +71,7 @@ def plan_members(
     }
 
 
-def summary_line(plan: Plan, receipt: Receipt | None, prefix: str) -> str:
+def summary_line(plan: Plan, receipt: Receipt | None, prefix: str | None) -> str:
     """Return in one line what was done, or would be."""
     parts = change_parts(plan)
     what = f"of {total_before(plan)}, {'; '.join(parts) if parts else 'none changes'}"
@@ -101,7 +101,7 @@ def change_parts(plan: Plan) -> list[str]:
     return parts
 
 
-def outcome(receipt: Receipt | None, prefix: str) -> str:
+def outcome(receipt: Receipt | None, prefix: str | None) -> str:
     """Return what was written; the receipt of a dry run is None."""
     if receipt is None:
         return "dry run, nothing was written"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 
 from ckpttool.bundle.naming import INDEX_SUFFIX, find_shards, index_path
 from ckpttool.checkpoint.folder import META_SUFFIX, Generation, find_checkpoint
@@ -15,6 +16,15 @@ from ckpttool.surgery.plan import Plan
 def destination_prefix(typed: str) -> str:
     """Return the prefix that is meant by the name of a checkpoint to come, or of its index."""
     return typed.removesuffix(INDEX_SUFFIX)
+
+
+def unused_place(path: str) -> str:
+    """Return a path beside a file or folder that there is nothing at.
+
+    For plans of which nobody has said where they would be written: all else about them is checked.
+    """
+    folder = os.path.dirname(os.path.realpath(path))
+    return os.path.join(folder, f".{secrets.token_hex(8)}")
 
 
 def check_destination(plan: Plan, prefix: str, *, generation: Generation, force: bool) -> None:

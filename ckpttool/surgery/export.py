@@ -45,7 +45,7 @@ class ExportReceipt:
 
     Attributes:
         source: the folder of the export.
-        destination: the folder of the SavedModel.
+        destination: the folder of the SavedModel; None for a plan of which it was not said.
         signatures: its signatures.
         unmapped: those of the export that have no place in a SavedModel.
         assets: names of its asset files.
@@ -56,7 +56,7 @@ class ExportReceipt:
     """
 
     source: str
-    destination: str
+    destination: str | None
     signatures: tuple[MappedSignature, ...]
     unmapped: tuple[UnmappedSignature, ...]
     assets: tuple[str, ...]

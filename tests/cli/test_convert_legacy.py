@@ -192,6 +192,21 @@ def test_json(words: tuple[str, ...], dry: bool, here: Path) -> None:
     assert found["state"] == ("out/checkpoint" if words == ("single",) else None)
 
 
+@pytest.mark.parametrize(
+    "words", [("single/model.ckpt-3",), ("new", "--to", "v1"), ("single",), ("sharded",)]
+)
+def test_a_dry_run_without_a_destination(words: tuple[str, ...], here: Path) -> None:
+    before = state(here)
+    found = document(here, *words, "-n")
+    assert state(here) == before
+    known = document(here, *words, "-n", "-o", "out")
+    for one, other in zip(found["conversions"], known["conversions"], strict=True):
+        assert one.pop("destination") is None
+        assert other.pop("destination")
+        assert one == other
+    refuse(here, NAME, *words, message="-o DST says where to write", lines=2)
+
+
 def test_strings_have_no_bytes_in_v1(tmp_path: Path) -> None:
     write_v1(tmp_path / "m", {"s": np.array([b"text"], object), "w": np.zeros(2)})
     for name, words in (("rename", ("s=t",)), ("prune", ("--drop", "s"))):

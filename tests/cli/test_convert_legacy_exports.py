@@ -82,6 +82,8 @@ def test_json_of_every_export(row: dict[str, Any], tmp_path: Path) -> None:
     found = document(tmp_path, "export", "-o", "model")
     ((before_one,), (one,)) = planned["conversions"], found["conversions"]
     assert before_one["signatures"] == one["signatures"]
+    (anywhere,) = document(tmp_path, "export", "-n")["conversions"]
+    assert anywhere == before_one | {"destination": None}
     assert one["written"]["bytes_written"] == sum(
         path.stat().st_size
         for path in (tmp_path / "model").rglob("*")

@@ -9,9 +9,11 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+import jsonschema
 import pytest
 
 import ckpttool
+from ckpttool.schemas import load_schema
 from tests.support.command import ckpt, shell
 from tests.support.fixtures import bundle
 from tests.support.surgery import (
@@ -191,12 +193,23 @@ def test_a_dry_run_prints_the_same_and_writes_nothing(
     assert done.err.splitlines()[-1].startswith(f"{start}; wrote ")
 
 
+def test_a_dry_run_without_a_destination(work: tuple[str, ...], here: Path) -> None:
+    before = state(here)
+    tried = run(here, *work, "-n")
+    assert state(here) == before
+    assert tried.out == run(here, *work, "-o", "new", "-n").out
+    assert tried.err.endswith("; dry run, nothing was written\n")
+    found = json.loads(run(here, *work, "-n", "--json").out)
+    assert found["destination"] is None and found["written"] is None
+    jsonschema.validate(found, load_schema(f"ckpt.{work[0]}/1"))
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
         ((), "either -o DST or --in-place says where to write"),
         (("-o", "new", "--in-place"), "either -o DST or --in-place says where to write"),
-        (("-n",), "either -o DST or --in-place says where to write"),
+        (("-n", "-o", "new", "--in-place"), "either -o DST or --in-place says where to write"),
         (("--in-place", "--force"), "--force and --data go with -o"),
         (("--in-place", "--data", "copy"), "--force and --data go with -o"),
         (("-o", "new", "--data", "move"), "--data"),

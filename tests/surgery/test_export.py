@@ -231,5 +231,8 @@ def test_each_version_of_a_folder(tmp_path: Path) -> None:
     for folder in find_exports(str(parent)):
         destination = tmp_path / "out" / os.path.basename(folder)
         receipts.append(convert_export(folder, str(destination)))
-    assert [os.path.basename(each.destination) for each in receipts] == ["00000007", "00000012"]
+    assert [os.path.basename(each.destination or "") for each in receipts] == [
+        "00000007",
+        "00000012",
+    ]
     assert sorted(os.listdir(tmp_path / "out")) == ["00000007", "00000012"]

@@ -17,7 +17,7 @@ from ckpttool.meta.graph_variables import (
     partial_shape,
     saved_nodes,
 )
-from ckpttool.meta.metagraph import MetaGraph, graph_of, metagraph_of, read_messages
+from ckpttool.meta.metagraph import MetaGraph, metagraph_of, read_messages, readable_graph_of
 from ckpttool.tensor.dtypes import dtype_of_number
 
 if TYPE_CHECKING:
@@ -127,24 +127,20 @@ def read_graph_facts(path: str) -> tuple[GraphFacts, ...]:
 
     Raises:
         MissingFileError: there is no such file.
-        CorruptError: it holds no MetaGraph, or a message inside of it is malformed.
+        CorruptError: it holds no MetaGraph.
         UnsupportedError: it is 2 GiB or more.
     """
     return facts_of(read_messages(path), path)
 
 
 def facts_of(messages: tuple[pb.MetaGraphDef, ...], path: str) -> tuple[GraphFacts, ...]:
-    """Return everything that is told of MetaGraphs that were read from a file.
-
-    Raises:
-        CorruptError: a message inside of one is malformed.
-    """
+    """Return everything that is told of MetaGraphs that were read from a file."""
     return tuple(_facts(message, path) for message in messages)
 
 
 def _facts(message: pb.MetaGraphDef, path: str) -> GraphFacts:
     metagraph = metagraph_of(message, path)
-    graph = graph_of(message, path)
+    graph = readable_graph_of(message, path, [])  # what is wrong is among its facts
     nodes = {node.name: node for node in graph.node}
     saving = _saving(graph, nodes, message.saver_def)
     return GraphFacts(

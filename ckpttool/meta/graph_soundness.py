@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from ckpttool.errors import CkptError
-from ckpttool.meta.metagraph import assets_of, graph_of
+from ckpttool.meta.metagraph import assets_of, readable_graph_of
 from ckpttool.tensor.dtypes import dtype_of_number
 from ckpttool.tensor.shape import decode_shape, element_count
 
@@ -39,11 +39,8 @@ def graph_problems(message: pb.MetaGraphDef, path: str) -> Iterator[GraphProblem
     Args:
         message: the MetaGraph.
         path: the file that it is from.
-
-    Raises:
-        CorruptError: the graph cannot be decoded.
     """
-    graph = graph_of(message, path)
+    graph = readable_graph_of(message, path, [])
     if not graph.node:
         yield GraphProblem("empty", "the graph has no nodes")
     counts = Counter(node.name for node in graph.node)
@@ -60,12 +57,8 @@ def graph_problems(message: pb.MetaGraphDef, path: str) -> Iterator[GraphProblem
 
 
 def asset_names(message: pb.MetaGraphDef, path: str) -> tuple[str, ...]:
-    """Return the files that the graph reads, each once, as it names them.
-
-    Raises:
-        CorruptError: one cannot be decoded.
-    """
-    return tuple(dict.fromkeys(asset.filename for asset in assets_of(message, path)))
+    """Return the files that the graph reads, each once, as it names them."""
+    return tuple(dict.fromkeys(asset.filename for asset in assets_of(message, path, [])))
 
 
 def leads_outside(name: str) -> bool:

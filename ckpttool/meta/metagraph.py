@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, Literal, TypeVar, cast
 
-from ckpttool.errors import CorruptError
+from ckpttool.errors import CkptError, CorruptError
 from ckpttool.meta.graph_signatures import (
     OtherSignature,
     Signature,
@@ -24,7 +24,11 @@ from ckpttool.meta.metagraph_collections import VARIABLES
 from ckpttool.meta.metagraph_file import read_graph_file
 
 if TYPE_CHECKING:
+    from google.protobuf.message import Message
+
     from ckpttool import pb
+
+_M = TypeVar("_M", bound="Message")
 
 __all__ = [
     "Asset",
@@ -40,6 +44,7 @@ __all__ = [
     "metagraph_of",
     "read_messages",
     "read_metagraphs",
+    "readable_graph_of",
 ]
 
 CollectionKind = Literal["node_list", "bytes_list", "int64_list", "float_list", "any_list", "empty"]
@@ -131,6 +136,7 @@ class MetaGraph:
         saver: None if the graph cannot save.
         other_signatures: those of an export that a SavedModel has no form for.
         updates: what optimizers do to its variables.
+        problems: parts of it that cannot be read and are left out of all the above.
     """
 
     path: str
@@ -150,6 +156,7 @@ class MetaGraph:
     assets: tuple[Asset, ...]
     other_signatures: tuple[OtherSignature, ...] = ()
     updates: tuple[Update, ...] = ()
+    problems: tuple[CkptError, ...] = ()
 
 
 def read_metagraphs(path: str) -> tuple[MetaGraph, ...]:
@@ -185,17 +192,25 @@ def metagraph_of(message: pb.MetaGraphDef, path: str) -> MetaGraph:
     Args:
         message: the MetaGraph.
         path: the file that it is from.
-
-    Raises:
-        CorruptError: a message inside of it is malformed.
     """
+    problems: list[CkptError] = []
     info = message.meta_info_def
-    graph = graph_of(message, path)
+    graph = readable_graph_of(message, path, problems)
     collections = sorted(message.collection_def.items())
     ops = Counter(node.op for node in graph.node)
     for function in graph.library.function:
         ops.update(node.op for node in function.node_def)
-    signatures, others = read_signatures(message, path)
+    try:
+        signatures, others = read_signatures(message, path)
+    except CkptError as error:
+        problems.append(error)
+        signatures, others = (), ()
+    variables = {
+        key: tuple(_variables(key, collection, path, problems))
+        for key, collection in collections
+        if key in VARIABLES and collection.WhichOneof("kind") == "bytes_list"
+    }
+    assets = tuple(assets_of(message, path, problems))
     return MetaGraph(
         path=path,
         tensorflow_version=info.tensorflow_version,
@@ -208,16 +223,13 @@ def metagraph_of(message: pb.MetaGraphDef, path: str) -> MetaGraph:
         ops=tuple(sorted(ops.items(), key=lambda item: (-item[1], item[0]))),
         objects=len(message.object_graph_def.nodes),
         collections=tuple(_collection(key, collection) for key, collection in collections),
-        variables={
-            key: tuple(_variable(item, path) for item in collection.bytes_list.value)
-            for key, collection in collections
-            if key in VARIABLES and collection.WhichOneof("kind") == "bytes_list"
-        },
+        variables=variables,
         signatures=signatures,
         saver=_saver(message.saver_def) if message.HasField("saver_def") else None,
-        assets=tuple(assets_of(message, path)),
+        assets=assets,
         other_signatures=others,
         updates=_updates(graph, ops),
+        problems=tuple({str(error): error for error in problems}.values()),
     )
 
 
@@ -228,18 +240,76 @@ def _updates(graph: pb.GraphDef, ops: Counter[str]) -> tuple[Update, ...]:
 
 
 def graph_of(message: pb.MetaGraphDef, path: str) -> pb.GraphDef:
-    """Return the graph: a SessionBundle export may keep the one that counts in a collection."""
+    """Return the graph: a SessionBundle export may keep the one that counts in a collection.
+
+    Raises:
+        CorruptError: what is in that collection is no graph.
+    """
+    problems: list[CkptError] = []
+    graph = readable_graph_of(message, path, problems)
+    if problems:
+        raise problems[0]
+    return graph
+
+
+def readable_graph_of(
+    message: pb.MetaGraphDef, path: str, problems: list[CkptError]
+) -> pb.GraphDef:
+    """Return the graph, as `graph_of`; the MetaGraph's own where the other cannot be read.
+
+    Args:
+        message: the MetaGraph.
+        path: the file that it is from.
+        problems: gets what is wrong.
+    """
     from ckpttool import pb
+
+    packed = list(_unpacked(message, "serving_graph", pb.GraphDef, path, problems))
+    return packed[0] if packed else message.graph_def
+
+
+def _unpacked(
+    message: pb.MetaGraphDef,
+    key: str,
+    message_class: type[_M],
+    path: str,
+    problems: list[CkptError],
+) -> Iterable[_M]:
+    """Yield the messages of a collection of Anys; what is none of them goes to the problems."""
+    if key not in message.collection_def:
+        return
+    wanted = message_class.DESCRIPTOR.full_name
+    for number, item in enumerate(message.collection_def[key].any_list.value):
+        if item.type_url.rpartition("/")[2] != wanted:
+            problems.append(
+                CorruptError(
+                    f"item {number} of the collection '{key}' is an Any of type '{item.type_url}',"
+                    f" not of {wanted}",
+                    path=path,
+                )
+            )
+            continue
+        found = _item(message_class, item.value, key, number, path, problems)
+        if found is not None:
+            yield found
+
+
+def _item(
+    message_class: type[_M],
+    data: bytes,
+    key: str,
+    number: int,
+    path: str,
+    problems: list[CkptError],
+) -> _M | None:
     from ckpttool.pb.convert import parse
 
-    packed = _any_values(message, "serving_graph")
-    return parse(pb.GraphDef, packed[0], path=path) if packed else message.graph_def
-
-
-def _any_values(message: pb.MetaGraphDef, key: str) -> list[bytes]:
-    if key not in message.collection_def:
-        return []
-    return [item.value for item in message.collection_def[key].any_list.value]
+    try:
+        return parse(message_class, data, path=path)
+    except CorruptError as error:
+        error.message = f"item {number} of the collection '{key}': {error.message}"
+        problems.append(error)
+        return None
 
 
 def _collection(key: str, collection: pb.CollectionDef) -> Collection:
@@ -249,11 +319,18 @@ def _collection(key: str, collection: pb.CollectionDef) -> Collection:
     return Collection(key, kind, len(getattr(collection, kind).value))
 
 
-def _variable(data: bytes, path: str) -> Variable:
+def _variables(
+    key: str, collection: pb.CollectionDef, path: str, problems: list[CkptError]
+) -> Iterable[Variable]:
     from ckpttool import pb
-    from ckpttool.pb.convert import parse
 
-    found = parse(pb.VariableDef, data, path=path)
+    for number, data in enumerate(collection.bytes_list.value):
+        found = _item(pb.VariableDef, data, key, number, path, problems)
+        if found is not None:
+            yield _variable(found)
+
+
+def _variable(found: pb.VariableDef) -> Variable:
     part = None
     if found.HasField("save_slice_info_def"):
         info = found.save_slice_info_def
@@ -284,20 +361,19 @@ def _saver(saver: pb.SaverDef) -> Saver:
     )
 
 
-def assets_of(message: pb.MetaGraphDef, path: str) -> Iterable[Asset]:
+def assets_of(message: pb.MetaGraphDef, path: str, problems: list[CkptError]) -> Iterable[Asset]:
     """Yield the assets, which each way to export keeps in a place of its own.
 
-    Raises:
-        CorruptError: one is malformed.
+    Args:
+        message: the MetaGraph.
+        path: the file that it is from.
+        problems: gets what is wrong.
     """
     from ckpttool import pb
-    from ckpttool.pb.convert import parse
 
-    found = list(message.asset_file_def)
-    for data in _any_values(message, "saved_model_assets"):
-        found.append(parse(pb.AssetFileDef, data, path=path))
+    found = [*message.asset_file_def]
+    found += _unpacked(message, "saved_model_assets", pb.AssetFileDef, path, problems)
     for asset in found:
         yield Asset(asset.tensor_info.name, asset.filename)
-    for data in _any_values(message, "serving_assets"):
-        exported = parse(pb.AssetFile, data, path=path)
+    for exported in _unpacked(message, "serving_assets", pb.AssetFile, path, problems):
         yield Asset(exported.tensor_binding.tensor_name, exported.filename)

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Literal, cast
 from ckpttool.coding.varint import decode_varint
 from ckpttool.coding.wire import BYTES, FIXED32, FIXED64, VARINT
 from ckpttool.errors import CkptError, CorruptError
-from ckpttool.meta.metagraph_guess import describe, is_text
+from ckpttool.meta.metagraph_guess import FINGERPRINT, describe, is_text, says_something
 from ckpttool.storage.source import RandomAccessFile
 
 if TYPE_CHECKING:
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 GraphKind = Literal["MetaGraphDef", "SavedModel", "FingerprintDef"]
 _MOST_FIELDS = 1000
-_FINGERPRINT = "fingerprint.pb"
 _SURE = 4  # so many of its fields make a fingerprint of any name
 _TEXT_FIELD = re.compile(r"\A(?:\s|#[^\n]*\n)*([a-zA-Z_]\w*)")
 _TEXT_KINDS: dict[str, GraphKind] = {
@@ -69,9 +68,10 @@ def read_graph_file(path: str) -> GraphFile:
         UnsupportedError: it is 2 GiB or more, or a SavedModel split into chunks.
     """
     from ckpttool import pb
-    from ckpttool.pb.convert import parse
+    from ckpttool.pb.convert import check_size, parse
 
     with RandomAccessFile(path) as file:
+        check_size(file.size, path=path)
         data = file.read_at(0, file.size)
     fields, damage = _outside(data)
     kind = _kind(fields, os.path.basename(path))
@@ -84,8 +84,9 @@ def read_graph_file(path: str) -> GraphFile:
             return _from_text(path, data, damage)
         error.message = f"{error.message}{damage or describe(data)}"
         raise
-    # Some texts can be taken for messages, all of whose fields are then unknown.
-    if message.ListFields():
+    # Some texts can be taken for messages, all of whose fields are then unknown, and so can other
+    # messages.
+    if message.ListFields() and says_something(message, kind, os.path.basename(path)):
         return GraphFile(path, kind, message)
     return _from_text(path, data, damage)
 
@@ -123,7 +124,7 @@ def _kind(fields: dict[tuple[int, int], int], name: str) -> GraphKind | None:
     if not known:
         return None
     hashes = known <= {*((number, VARINT) for number in range(1, 6)), (6, BYTES), (7, BYTES)}
-    if hashes and (name == _FINGERPRINT or len(known) >= _SURE):
+    if hashes and (name == FINGERPRINT or len(known) >= _SURE):
         return "FingerprintDef"
     model = (1, VARINT) in known or name.startswith("saved_model.pb")
     if model and known <= {(1, VARINT), (2, BYTES)}:

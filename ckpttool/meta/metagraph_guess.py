@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ckpttool.table.format import MAGIC
 
+FINGERPRINT = "fingerprint.pb"
 _TEXT_SAMPLE = 4096
 _STARTS = (
     (b"\x89HDF\r\n\x1a\n", "HDF5, such as Keras weights"),
@@ -23,6 +26,38 @@ _STATE = (b"model_checkpoint_path:", b"all_model_checkpoint_paths:")
 def is_text(data: bytes) -> bool:
     """Tell whether a file can be text, from its beginning."""
     return not any(byte < 0x20 and byte not in b"\t\n\r" for byte in data[:_TEXT_SAMPLE])
+
+
+def says_something(message: Any, kind: str, name: str) -> bool:
+    """Tell whether a message of this kind holds anything that only such a one would.
+
+    Any message of a few fields of the right types can be read as one of these.
+
+    Args:
+        message: as it was read.
+        kind: "MetaGraphDef", "SavedModel" or "FingerprintDef".
+        name: of the file.
+    """
+    if kind == "FingerprintDef":
+        # One hash in four thousand millions is as small as the numbers of other messages.
+        hashes = [value for _, value in message.ListFields() if isinstance(value, int)]
+        return name == FINGERPRINT or all(value >> 32 for value in hashes)
+    if kind == "SavedModel":
+        named = name.startswith("saved_model.pb")
+        return named or any(_has_contents(graph) for graph in message.meta_graphs)
+    return _has_contents(message)
+
+
+def _has_contents(metagraph: Any) -> bool:
+    for field, value in metagraph.ListFields():
+        if field.name != "meta_info_def":
+            if not hasattr(value, "ListFields") or value.ListFields():
+                return True
+            continue
+        # The first field of it is any text.
+        if any(inner.number != 1 for inner, _ in value.ListFields()):
+            return True
+    return False
 
 
 def describe(data: bytes) -> str:

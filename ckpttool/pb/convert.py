@@ -28,6 +28,20 @@ _NO_INDEX = object()
 _LONGEST_QUOTE = 300
 
 
+def check_size(size: int, *, path: str | None, offset: int | None = None) -> None:
+    """Refuse what is too large for a message, before it is read.
+
+    Raises:
+        UnsupportedError: it is 2 GiB or more.
+    """
+    if size > _MAX_BYTES:
+        raise UnsupportedError(
+            f"a protobuf message of {size} bytes; the limit is {_MAX_BYTES}",
+            path=path,
+            offset=offset,
+        )
+
+
 def parse(
     message_class: type[_M], data: bytes, *, path: str | None, offset: int | None = None
 ) -> _M:
@@ -44,12 +58,7 @@ def parse(
             not UTF-8.
         UnsupportedError: they are 2 GiB or more.
     """
-    if len(data) > _MAX_BYTES:
-        raise UnsupportedError(
-            f"a protobuf message of {len(data)} bytes; the limit is {_MAX_BYTES}",
-            path=path,
-            offset=offset,
-        )
+    check_size(len(data), path=path, offset=offset)
     try:
         return message_class.FromString(data)
     except _parse_errors() as error:

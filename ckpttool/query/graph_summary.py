@@ -70,7 +70,7 @@ def describe_graphs(typed: str) -> GraphReports:
     """
     address = find_graph(typed)
     facts = read_graph_facts(address.path)
-    problems: list[str] = []
+    problems = [str(error) for each in facts for error in each.metagraph.problems]
     location = _checkpoint_of(typed, address.path, problems)
     source, comparisons = None, None
     if location is not None:

@@ -20,6 +20,7 @@ from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.errors import CkptError, CorruptError
 from ckpttool.meta.graph_facts import facts_of
 from ckpttool.meta.graph_soundness import asset_names, graph_problems, leads_outside
+from ckpttool.meta.metagraph import metagraph_of
 from ckpttool.meta.metagraph_file import read_graph_file
 from ckpttool.query.graph_summary import compare_with_checkpoint
 from ckpttool.query.graph_variables import Disagreement, VariableRow
@@ -107,6 +108,8 @@ def _read(path: str) -> tuple[pb.MetaGraphDef, ...]:
 def _check(message: pb.MetaGraphDef, path: str) -> Iterator[Finding]:
     for problem in graph_problems(message, path):
         yield finding(f"graph-{problem.code}", problem.message, path, key=problem.node)
+    for error in metagraph_of(message, path).problems:
+        yield finding_of(error, "metagraph-unreadable", path)
     if os.path.basename(path) not in (*SAVED_MODEL_NAMES, EXPORT_META):
         return  # what a .meta file calls its assets, lies wherever it is imported
     folder = os.path.join(os.path.dirname(path), _ASSETS)

@@ -10,7 +10,7 @@ from functools import partial
 from typing import TypeVar
 
 from ckpttool.checkpoint.folder import checkpoint_name
-from ckpttool.checkpoint.open import Checkpoint
+from ckpttool.checkpoint.open import MAX_GRAPH_FOR_KINDS, Checkpoint
 from ckpttool.errors import CkptError, UnsupportedError
 from ckpttool.meta.graph_facts import GraphFacts, read_graph_facts
 from ckpttool.meta.metagraph import MetaGraph as MetaGraph  # for those who render a summary
@@ -19,6 +19,7 @@ from ckpttool.query.graph_variables import VariableComparison
 from ckpttool.query.grouping import short_name
 from ckpttool.query.listing import TensorRow, tensor_rows
 from ckpttool.query.source import Source
+from ckpttool.storage.source import RandomAccessFile
 
 _T = TypeVar("_T")
 # What an optimizer without slot variables is known by: a child of such a name that is its own.
@@ -157,6 +158,7 @@ def summarize(ckpt: Checkpoint) -> Summary:
     rows = tensor_rows(ckpt)
     facts = attempt(lambda: _graph_facts(ckpt)) or ()
     metagraphs = tuple(each.metagraph for each in facts)
+    problems += [str(error) for each in metagraphs for error in each.problems]
     graph = attempt(lambda: _graph(ckpt))
     steps = tuple(
         StepValue(row.key, row.object_path, attempt(partial(_scalar, ckpt, row.key)))
@@ -185,7 +187,18 @@ def summarize(ckpt: Checkpoint) -> Summary:
 
 def _graph_facts(ckpt: Checkpoint) -> tuple[GraphFacts, ...]:
     path = ckpt.location.meta_path
-    return () if path is None else read_graph_facts(path)
+    if path is None:
+        return ()
+    with RandomAccessFile(path) as file:
+        size = file.size
+    if size > MAX_GRAPH_FOR_KINDS:
+        # Whoever asks for a checkpoint has not asked for gigabytes that lie beside it.
+        raise UnsupportedError(
+            f"not looked at: {size} bytes, larger than {MAX_GRAPH_FOR_KINDS >> 20} MiB; "
+            "--graph looks",
+            path=path,
+        )
+    return read_graph_facts(path)
 
 
 def _writer(graph: GraphSummary | None, metagraphs: tuple[MetaGraph, ...]) -> Writer:

@@ -187,7 +187,9 @@ def test_the_graph_of_an_export_is_the_one_in_its_collection(tmp_path: Path) -> 
     inner = pb.GraphDef()
     inner.node.add(op="Right")
     inner.node.add(op="Right")
-    message.collection_def["serving_graph"].any_list.value.add(value=inner.SerializeToString())
+    message.collection_def["serving_graph"].any_list.value.add(
+        type_url="type.googleapis.com/tensorflow.GraphDef", value=inner.SerializeToString()
+    )
     (graph,) = read_metagraphs(written(tmp_path, message))
     assert (graph.nodes, graph.ops) == (2, (("Right", 2),))
 
@@ -265,21 +267,6 @@ BAD = [
     ("unknown field", b"meta_info_def { colour: 1 }\n", "colour"),
     ("unbalanced", b"meta_info_def {", "not the text"),
     ("not UTF-8", b"meta_info_def \xff", "neither a MetaGraph nor text"),
-    (
-        "variable",
-        b'collection_def { key: "variables" value { bytes_list { value: "\\377" } } }',
-        "not a tensorflow.VariableDef",
-    ),
-    (
-        "asset",
-        b'collection_def { key: "serving_assets" value { any_list { value { value: "\\377" } } } }',
-        "not a tensorflow.serving.AssetFile",
-    ),
-    (
-        "graph",
-        b'collection_def { key: "serving_graph" value { any_list { value { value: "\\377" } } } }',
-        "not a tensorflow.GraphDef",
-    ),
 ]
 
 
@@ -290,6 +277,39 @@ def test_bad_files(tmp_path: Path, data: bytes, message: str) -> None:
     with pytest.raises(CorruptError, match=message) as caught:
         read_metagraphs(str(path))
     assert caught.value.path == str(path)
+
+
+def test_parts_that_cannot_be_read_are_named(tmp_path: Path) -> None:
+    message = pb.MetaGraphDef()
+    message.graph_def.node.add(name="n", op="NoOp")
+    variables = message.collection_def["variables"].bytes_list.value
+    variables.extend([pb.VariableDef(variable_name="v:0").SerializeToString(), b"\xff"])
+    for key in ("serving_graph", "serving_assets", "saved_model_assets", "serving_signatures"):
+        message.collection_def[key].any_list.value.add(type_url="x/tensorflow.VariableDef")
+    for kind in ("tensorflow.AssetFileDef", "tensorflow.GraphDef"):
+        items = message.collection_def["saved_model_assets"].any_list.value
+        items.add(type_url=f"type.googleapis.com/{kind}", value=b"\xff")
+    path = written(tmp_path, message)
+    (graph,) = read_metagraphs(path)
+    assert [variable.name for variable in graph.variables["variables"]] == ["v:0"]
+    assert (graph.nodes, graph.ops, graph.assets) == (1, (("NoOp", 1),), ())
+    assert (graph.signatures, graph.other_signatures) == ((), ())
+    assert all(error.path == path for error in graph.problems)
+    assert sorted(error.message for error in graph.problems) == [
+        "collection 'serving_graph' has an Any of type 'x/tensorflow.VariableDef', not of "
+        "tensorflow.GraphDef",
+        "item 0 of the collection 'saved_model_assets' is an Any of type "
+        "'x/tensorflow.VariableDef', not of tensorflow.AssetFileDef",
+        "item 0 of the collection 'serving_assets' is an Any of type 'x/tensorflow.VariableDef', "
+        "not of tensorflow.serving.AssetFile",
+        "item 0 of the collection 'serving_graph' is an Any of type 'x/tensorflow.VariableDef', "
+        "not of tensorflow.GraphDef",
+        "item 1 of the collection 'saved_model_assets': 1 bytes that are not a "
+        "tensorflow.AssetFileDef",
+        "item 1 of the collection 'variables': 1 bytes that are not a tensorflow.VariableDef",
+        "item 2 of the collection 'saved_model_assets' is an Any of type "
+        "'type.googleapis.com/tensorflow.GraphDef', not of tensorflow.AssetFileDef",
+    ]
 
 
 def test_a_missing_file(tmp_path: Path) -> None:

@@ -7,14 +7,17 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from google.protobuf.message import Message
 
 from ckpttool import pb
 from ckpttool.coding.wire import bytes_field, varint_field
-from ckpttool.errors import CkptError, CorruptError
+from ckpttool.errors import CkptError, CorruptError, UnsupportedError
 from ckpttool.meta.metagraph import read_metagraphs
 from ckpttool.meta.metagraph_file import GraphKind, read_graph_file
 from ckpttool.pb.convert import to_text
 from tests.support.fixtures import FIXTURES, manifest, read_bytes
+from tests.support.limits import memory_limit
+from tests.support.refusals import refused
 
 KINDS: dict[str, GraphKind] = {
     ".meta": "MetaGraphDef",
@@ -52,6 +55,33 @@ def test_fixtures(path: str, kind: GraphKind, tmp_path: Path) -> None:
     assert other.message.SerializeToString(deterministic=True) == found.message.SerializeToString(
         deterministic=True
     )
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        pb.CollectionDef(node_list=pb.CollectionDef.NodeList(value=["a"])),
+        pb.TensorShapeProto(dim=[pb.TensorShapeProto.Dim(size=3)]),
+        pb.OpList(op=[pb.OpDef(name="Add")]),
+        pb.VersionDef(producer=5, min_consumer=3),
+        pb.VersionDef(producer=5, bad_consumers=[1, 2]),
+        pb.SaverDef(filename_tensor_name="save/Const:0"),
+        pb.FingerprintDef(
+            saved_model_checksum=1,
+            graph_def_program_hash=2,
+            signature_def_hash=3,
+            saved_object_graph_hash=4,
+            checkpoint_hash=5,
+        ),
+        pb.MetaGraphDef(meta_info_def=pb.MetaGraphDef.MetaInfoDef(), graph_def=pb.GraphDef()),
+    ],
+    ids=lambda message: message.DESCRIPTOR.name,
+)
+def test_small_messages_of_other_kinds(message: Message, tmp_path: Path) -> None:
+    """Any message of a few fields can be read as a MetaGraph or a fingerprint of nothing."""
+    for name in ("x", "x.meta", "x.pb"):
+        with refused(CorruptError, "not (the text of )?a tensorflow.MetaGraphDef"):
+            read_graph_file(written(tmp_path, message.SerializeToString(), name))
 
 
 @pytest.mark.parametrize("path", [path for path, kind in FILES if kind != "FingerprintDef"])
@@ -151,3 +181,12 @@ def test_hostile_files(name: str, tmp_path: Path) -> None:
         read_graph_file(path)
     assert caught.value.path == path
     assert len(str(caught.value)) < 1000
+
+
+@pytest.mark.parametrize("size", [1 << 31, 3 << 30])
+def test_a_file_beyond_the_limit_of_protobuf_is_not_read(size: int, tmp_path: Path) -> None:
+    path = written(tmp_path, b"\x0a\x02\x08\x01")
+    os.truncate(path, size)
+    with memory_limit(256 << 20), refused(UnsupportedError, f"{size} bytes; the limit is") as found:
+        read_graph_file(path)
+    assert found.value.path == path

@@ -150,7 +150,7 @@ def test_no_export(tmp_path: Path) -> None:
 def test_a_saved_model_is_no_export(tmp_path: Path) -> None:
     path = tmp_path / "export.meta"
     model = pb.SavedModel(saved_model_schema_version=1)
-    model.meta_graphs.add()
+    model.meta_graphs.add().meta_info_def.tags.append("serve")
     path.write_bytes(model.SerializeToString())
     with refused(CorruptError, "a SavedModel, not the MetaGraph of an export"):
         read_session_bundle(str(path))

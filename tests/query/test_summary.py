@@ -8,11 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from ckpttool import pb
 from ckpttool.checkpoint.open import open_checkpoint
 from ckpttool.errors import CorruptError
 from ckpttool.query.summary import Summary, Writer, summarize
 from tests.support import handmade
 from tests.support.fixtures import FIXTURES, BundleFixture, bundle, bundles
+from tests.support.limits import memory_limit, time_limit
 
 GUIDE = "v2/tf2.21/guide_legacy_adam/tf_ckpts/"
 
@@ -175,3 +177,30 @@ def test_a_damaged_index_is_an_error(tmp_path: Path) -> None:
     Path(prefix + ".index").write_bytes(data)
     with pytest.raises(CorruptError):
         summary_of(prefix)
+
+
+@pytest.mark.parametrize("size", [(64 << 20) + 1, 3 << 30])
+def test_a_graph_of_any_size_beside_a_checkpoint(size: int, tmp_path: Path) -> None:
+    """Whoever asks for a sound checkpoint gets it, whatever lies beside it."""
+    prefix = copied("v2/tf1.15/saver/model.ckpt-3", tmp_path)
+    sound = summary_of(prefix)
+    os.truncate(f"{prefix}.meta", size)
+    with memory_limit(128 << 20), time_limit(20):
+        summary = summary_of(prefix)
+    assert summary.totals == sound.totals
+    assert summary.metagraphs == ()
+    (problem,) = summary.problems
+    assert problem == (
+        f"{prefix}.meta: not looked at: {size} bytes, larger than 64 MiB; --graph looks"
+    )
+
+
+def test_a_damaged_item_in_the_graph(tmp_path: Path) -> None:
+    prefix = copied("v2/tf1.15/saver/model.ckpt-3", tmp_path)
+    message = pb.MetaGraphDef.FromString(Path(f"{prefix}.meta").read_bytes())
+    message.collection_def["trainable_variables"].bytes_list.value.insert(0, b"\xff")
+    Path(f"{prefix}.meta").write_bytes(message.SerializeToString())
+    summary = summary_of(prefix)
+    assert [graph.nodes for graph in summary.metagraphs] == [len(message.graph_def.node)]
+    (problem,) = summary.problems
+    assert "item 0 of the collection 'trainable_variables': 1 bytes" in problem

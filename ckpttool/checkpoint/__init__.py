@@ -6,6 +6,8 @@ generation  telling a V1 file from an index, and from any other table
 named       what the paths in a state file mean where they lead nowhere
 globs       glob patterns -> regular expressions
 patterns    the pattern language of the command line
+matching    patterns held against names piece by piece
+graph_names   names of tensors by the object graph
 select      choosing tensors by patterns and kinds
 nearest     names close to one that does not exist
 kinds       what each tensor is: weight, slot, step ...

@@ -26,8 +26,8 @@ _MAX_SHOWN = 200
 _SPELLING = re.compile(r"\\(?:x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8}|[\\tnr])")
 
 # A parsed glob is a list of regular expressions that each match one character, and of these two.
-_STAR = "*"
-_GLOBSTAR = "**"
+STAR = "*"
+GLOBSTAR = "**"
 
 
 def is_glob(text: str) -> bool:
@@ -48,11 +48,27 @@ def compile_glob(text: str) -> re.Pattern[str]:
             for more than `MAX_ALTERNATIVES` globs.
     """
     names = count()
-    alternatives = [_to_regex(tokens, names) for tokens in _Parser(text).parse()]
+    alternatives = [_to_regex(tokens, names) for tokens in parse_glob(text)]
     try:
         return re.compile("|".join(dict.fromkeys(alternatives)), re.DOTALL)
     except (re.error, OverflowError, RecursionError, MemoryError) as error:
         raise SelectionError(f"glob '{shortened(text)}': too large") from error
+
+
+def parse_glob(text: str) -> list[list[str]]:
+    """Return the globs without braces that `text` stands for, each a list of tokens.
+
+    A token is a regular expression that matches one character, or `STAR` or `GLOBSTAR`.
+
+    Raises:
+        SelectionError: as `compile_glob`.
+    """
+    return _Parser(text).parse()
+
+
+def literal_tokens(text: str) -> list[str]:
+    """Return the tokens of a name that is meant as it stands."""
+    return list(map(re.escape, text))
 
 
 class _Parser:
@@ -105,7 +121,7 @@ class _Parser:
         if char == "*":
             stars = len(self.text) - self.pos - len(self.text[self.pos :].lstrip("*"))
             self.pos += stars
-            return _STAR if stars == 1 else _GLOBSTAR
+            return STAR if stars == 1 else GLOBSTAR
         if char == "[":
             return self._character_class()
         if char in "]}":
@@ -158,7 +174,7 @@ def _to_regex(tokens: Sequence[str], names: count[int]) -> str:
     """Join tokens so that only the last wildcard of each kind can be tried in several places."""
     chunks: list[list[str]] = [[]]
     for token in tokens:
-        if token == _GLOBSTAR:
+        if token == GLOBSTAR:
             chunks.append([])
         else:
             chunks[-1].append(token)
@@ -178,7 +194,7 @@ def _chunk_regex(tokens: list[str], names: count[int], *, final: bool) -> str:
     """Return the regular expression of tokens without `**`; a final one reaches the end."""
     runs: list[str] = [""]
     for token in tokens:
-        if token == _STAR:
+        if token == STAR:
             runs.append("")
         else:
             runs[-1] += token

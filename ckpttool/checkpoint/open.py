@@ -19,6 +19,7 @@ from ckpttool.tensor.region import Index
 
 if TYPE_CHECKING:
     from ckpttool.bundle.entry import BundleEntry
+    from ckpttool.checkpoint.graph_names import GraphNames
     from ckpttool.checkpoint.kinds_averages import Average
     from ckpttool.legacy.entry import LegacyEntry
     from ckpttool.legacy.reader import LegacyReader
@@ -154,6 +155,33 @@ class Checkpoint(Mapping[str, "Array"]):
         return ObjectGraph.from_bytes(value[()], path=self.prefix, key=GRAPH_KEY)
 
     @cached_property
+    def graph_names(self) -> GraphNames | None:
+        """The names of the tensors by the object graph.
+
+        None in a name-based checkpoint, and where the graph is missing or damaged: then there are
+        the keys.
+        """
+        if self.style == "name":
+            return None
+        from ckpttool.checkpoint.graph_names import GraphNames
+
+        try:
+            graph = self.object_graph
+        except CkptError:
+            return None
+        return None if graph is None else GraphNames(graph, self.entries.keys())
+
+    def names_of(self, key: str) -> tuple[str, ...]:
+        """Return all names of a tensor: its key, its object path, further ones by the graph.
+
+        Of very many names the short ones are returned.
+        """
+        if self.graph_names is not None:
+            return self.graph_names.names_of(key)
+        path = self.object_path(key)
+        return (key,) if path is None else (key, path)
+
+    @cached_property
     def state(self) -> CheckpointState | None:
         """The state file of the checkpoint's folder; None where there is none."""
         if self.location.state_path is None:
@@ -276,15 +304,18 @@ class Checkpoint(Mapping[str, "Array"]):
                 key = key_of_path(spelling)
                 if key is not None and key in self.entries:
                     return key
-        return self._find_in_graph(name) if self.style == "object" else None
+        if self.graph_names is None:
+            return None
+        for spelling in dict.fromkeys((name, unprintable(name))):
+            key = self.graph_names.exactly(spelling) or self._only_tensor_of(spelling)
+            if key is not None:
+                return key
+        return None
 
-    def _find_in_graph(self, name: str) -> str | None:
-        """Return the key for a path along other edges than those the key was made from."""
-        try:
-            graph = self.object_graph
-        except CkptError:
-            return None  # the graph's shard may be missing; keys still work
-        node_id = graph.node_at(name) if graph is not None else None
+    def _only_tensor_of(self, path: str) -> str | None:
+        """Return the key of what an object holds, if that is one tensor, of whatever attribute."""
+        graph = self.object_graph
+        node_id = graph.node_at(path) if graph is not None else None
         key = graph.key_of_node(node_id) if graph is not None and node_id is not None else None
         return key if key in self.entries else None
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Protocol, TypeVar
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
 
 from ckpttool.checkpoint.globs import shortened
 from ckpttool.checkpoint.kinds_rules import KINDS
@@ -14,6 +14,10 @@ from ckpttool.checkpoint.nearest import nearest, nearest_names, quoted
 from ckpttool.checkpoint.patterns import Pattern, expand_files
 from ckpttool.errors import SelectionError
 from ckpttool.printable import unprintable
+
+if TYPE_CHECKING:
+    from ckpttool.checkpoint.graph_names import Found, GraphNames
+    from ckpttool.checkpoint.open import Checkpoint
 
 
 class Named(Protocol):
@@ -84,7 +88,7 @@ class Selector:
         return self._from_all and not self._steps and not self.kinds
 
     def select(self, names: Sequence[N], *, strict: bool = True) -> list[N]:
-        """Return the selected ones of `names` in their order.
+        """Return the selected ones of `names`, of which no graph is known, in their order.
 
         Args:
             names: what there is.
@@ -94,29 +98,132 @@ class Selector:
             SelectionError: a pattern selects nothing by itself; the message names near misses.
                 Or a glob is malformed.
         """
+        return self.choose([Listed(names)], strict=strict).chosen
+
+    def choose(self, parts: Sequence[Listed[N]], *, strict: bool = True) -> Choice[N]:
+        """Choose from what one or more checkpoints have.
+
+        A pattern that leaves out a scope leaves in what a path leads to that enters no scope which
+        is left out.
+
+        Args:
+            parts: the tensors, by checkpoint.
+            strict: as in `select`.
+
+        Raises:
+            SelectionError: as in `select`.
+        """
+        names = [name for part in parts for name in part.rows]
         if self.selects_all:
-            return list(names)
-        index = _NameIndex(names)
+            return Choice(names, [])
+        index = _NameIndex(parts)
         chosen = bytearray([self._from_all]) * len(names)
+        leaving = _Leaving(index)
         for pattern, include in self._steps:
             hits = index.find(pattern)
-            if strict and not hits:
+            if strict and not hits.all:
                 raise SelectionError(index.complaint(pattern))
-            for hit in hits:
+            if include:
+                leaving.take_back(hits.all)
+            for hit in hits.all if include else leaving.add(hits):
                 chosen[hit] = include
-        if self.kinds:
-            return [
-                name
-                for name, taken in zip(names, chosen, strict=True)
-                if taken and name.kind in self.kinds
-            ]
-        return [name for name, taken in zip(names, chosen, strict=True) if taken]
+        rows = [
+            name
+            for name, taken in zip(names, chosen, strict=True)
+            if taken and (not self.kinds or name.kind in self.kinds)
+        ]
+        return Choice(rows, leaving.result())
 
 
-class _NameIndex:
-    """Keys and object paths of one selection, with what makes finding them quick."""
+@dataclass(frozen=True, slots=True)
+class Listed(Generic[N]):
+    """The tensors of one checkpoint.
 
-    def __init__(self, names: Sequence[Named]) -> None:
+    Attributes:
+        rows: the tensors.
+        ckpt: the checkpoint, whose object graph may have further names for them; None if there is
+            no other name than those in the rows.
+    """
+
+    rows: Sequence[N]
+    ckpt: Checkpoint | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LeftIn(Generic[N]):
+    """What scopes that are left out did to the tensors of one checkpoint.
+
+    Attributes:
+        rows: those that were in such a scope and stay, as another path leads to them.
+        scopes: the objects that are left out with what only they lead to.
+    """
+
+    rows: list[N]
+    scopes: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice(Generic[N]):
+    """The answer of `Selector.choose`.
+
+    Attributes:
+        chosen: what is selected.
+        left_in: by checkpoint; empty where nothing was left out.
+    """
+
+    chosen: list[N]
+    left_in: list[LeftIn[N]]
+
+
+class _Hits(NamedTuple):
+    """What a pattern selects, by position.
+
+    Attributes:
+        all: of everything.
+        named: of what it selects by more than a scope.
+        scopes: objects, by part.
+    """
+
+    all: set[int]
+    named: set[int]
+    scopes: dict[int, frozenset[int]]
+
+
+class _Leaving(Generic[N]):
+    """What patterns leave out, as they are applied one after the other."""
+
+    def __init__(self, index: _NameIndex[N]) -> None:
+        self._index = index
+        self._within: set[int] = set()
+        self._scopes: dict[int, set[int]] = {}
+
+    def add(self, hits: _Hits) -> set[int]:
+        """Return the positions of what goes out with these hits."""
+        self._within |= hits.all - hits.named
+        for part, scopes in hits.scopes.items():
+            self._scopes.setdefault(part, set()).update(scopes)
+        staying = self._index.outside(self._within, self._scopes)
+        gone = self._within - staying
+        self._within = staying - hits.named
+        return gone | hits.named
+
+    def take_back(self, taken: set[int]) -> None:
+        """Forget what a later pattern takes in again."""
+        self._within -= taken
+
+    def result(self) -> list[LeftIn[N]]:
+        """Return what was left in, by part."""
+        if not self._scopes:
+            return []
+        return self._index.left_in(self._within, self._scopes)
+
+
+class _NameIndex(Generic[N]):
+    """All names of what can be selected, with what makes finding them quick."""
+
+    def __init__(self, parts: Sequence[Listed[N]]) -> None:
+        self._parts = parts
+        self._names = names = [name for part in parts for name in part.rows]
         self._keys = _Column([name.key for name in names], range(len(names)))
         paths = [
             (path, number)
@@ -126,16 +233,46 @@ class _NameIndex:
         self._paths = _Column([path for path, _ in paths], [number for _, number in paths])
         self._columns = (self._keys, self._paths)
 
-    def find(self, pattern: Pattern) -> set[int]:
-        """Return the positions of what one pattern selects by itself."""
+    def find(self, pattern: Pattern) -> _Hits:
+        """Return what one pattern selects by itself."""
         if pattern.form == "regex":
-            return self._collect(_Column.matching, pattern.regex.search)
-        hits = self._collect_name(_Column.exactly, pattern.body)
-        if not hits and pattern.form == "glob":
+            hits = self._collect(_Column.matching, pattern.regex.search)
+            return self._with_graphs(hits, partial(_find, pattern))
+        hits = self._named(pattern.body)
+        if hits:
+            return _Hits(hits, hits, {})
+        if pattern.form == "glob":
             hits = self._collect(_Column.matching, pattern.regex.fullmatch)
-        if not hits and pattern.form != "exact":
-            hits = self._collect_name(_Column.below, pattern.body.rstrip("/"))
-        return hits
+            found = self._with_graphs(hits, partial(_find, pattern))
+            if found.all:
+                return found
+        if pattern.form == "exact":
+            return _Hits(hits, hits, {})
+        for body in dict.fromkeys((pattern.body, unprintable(pattern.body))):
+            scope = Pattern(body, "word", body)
+            hits = self._collect(_Column.below, body.rstrip("/"))
+            found = self._with_graphs(hits, partial(_find, scope))
+            if found.all:
+                break
+        return found
+
+    def outside(self, hits: set[int], scopes: dict[int, set[int]]) -> set[int]:
+        """Return which of some positions a path leads to that enters none of the scopes."""
+        found: set[int] = set()
+        for part, (graph, numbers) in self._graphs.items():
+            within = {key for key, number in numbers.items() if number in hits}
+            if within and part in scopes:
+                held = graph.held_outside(within, scopes[part])
+                found.update(numbers[key] for key in held)
+        return found
+
+    def left_in(self, hits: set[int], scopes: dict[int, set[int]]) -> list[LeftIn[N]]:
+        """Return the rows at some positions and the scopes, by part."""
+        found = []
+        for part, (_, numbers) in self._graphs.items():
+            rows = [self._names[number] for number in numbers.values() if number in hits]
+            found.append(LeftIn(rows, frozenset(scopes.get(part, ()))))
+        return found
 
     def complaint(self, pattern: Pattern) -> str:
         """Say that a pattern selects nothing, and what may have been meant."""
@@ -146,7 +283,7 @@ class _NameIndex:
         word = unprintable(pattern.body)
         if pattern.form == "glob":
             deeper = pattern.body.rstrip("/") + "/**"
-            if self.find(Pattern.parse(deeper)):
+            if self.find(Pattern.parse(deeper)).all:
                 return f"{start}; '{shortened(deeper)}' selects what is below"
         if pattern.form in ("glob", "regex"):
             word = word.translate(_WITHOUT_MARKS)
@@ -161,8 +298,47 @@ class _NameIndex:
     ) -> set[int]:
         return {number for column in self._columns for number in find(column, argument)}
 
-    def _collect_name(self, find: Callable[[_Column, str], Iterable[int]], name: str) -> set[int]:
-        return self._collect(find, name) or self._collect(find, unprintable(name))
+    def _named(self, name: str) -> set[int]:
+        """Return the positions of the tensors that have exactly this name, of whatever sort."""
+        for spelling in dict.fromkeys((name, unprintable(name))):
+            hits = self._collect(_Column.exactly, spelling)
+            for graph, numbers in self._graphs.values():
+                key = graph.exactly(spelling)
+                if key in numbers:
+                    hits.add(numbers[key])
+            if hits:
+                return hits
+        return set()
+
+    def _with_graphs(self, hits: set[int], find: Callable[[GraphNames], Found]) -> _Hits:
+        """Add what is found by graphs to what was found by keys and object paths."""
+        every, named = set(hits), set(hits)
+        scopes = {}
+        for part, (graph, numbers) in self._graphs.items():
+            found = find(graph)
+            at = {numbers[key] for key in found.keys if key in numbers}
+            every |= at
+            named -= at
+            named |= {numbers[key] for key in found.named if key in numbers}
+            scopes[part] = found.scopes
+        return _Hits(every, named, scopes)
+
+    @cached_property
+    def _graphs(self) -> dict[int, tuple[GraphNames, dict[str, int]]]:
+        """The names by graph of each part that has a graph, and the positions of its keys."""
+        found = {}
+        start = 0
+        for number, part in enumerate(self._parts):
+            graph = part.ckpt.graph_names if part.ckpt is not None else None
+            if graph is not None:
+                places = {row.key: start + at for at, row in enumerate(part.rows)}
+                found[number] = (graph, places)
+            start += len(part.rows)
+        return found
+
+
+def _find(pattern: Pattern, graph: GraphNames) -> Found:
+    return graph.find(pattern)
 
 
 class _Column:

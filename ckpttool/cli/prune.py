@@ -13,6 +13,7 @@ from ckpttool.surgery.prune import (
     OPTIMIZER_KINDS,
     SLOT_KINDS,
     WEIGHT_KINDS,
+    note_staying,
     prune,
     select_drops,
 )
@@ -77,4 +78,5 @@ def command(
             drop_kinds=OPTIMIZER_KINDS if optimizer else SLOT_KINDS if slots else frozenset(),
             only_kinds=WEIGHT_KINDS if weights_only else frozenset(),
         )
-        carry_out(settings, prune(plan, dropped), destination, "prune", format)
+        pruned = note_staying(prune(plan, dropped), drop, dropped)
+        carry_out(settings, pruned, destination, "prune", format)

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from ckpttool.checkpoint.open import Checkpoint, open_checkpoint
-from ckpttool.checkpoint.select import Rule, Selector
+from ckpttool.checkpoint.select import Listed, Rule, Selector
 from ckpttool.errors import CkptError, UnsupportedError
 from ckpttool.meta.object_keys import GRAPH_KEY
 from ckpttool.query import diff_index
@@ -140,20 +140,28 @@ def _sides(
     a: Checkpoint, b: Checkpoint, selector: Selector | None, ignore: Iterable[str]
 ) -> tuple[Side, Side, set[int] | None]:
     """Return both sides, and the identities of the selected rows; None where all are selected."""
-    listed = [tensor_rows(ckpt) for ckpt in (a, b)]
+    both = [tensor_rows(ckpt) for ckpt in (a, b)]
     rules = [Rule(pattern, include=False) for pattern in ignore]
     sides = []
     if rules:
-        rest = {id(row) for row in Selector(rules).select([*listed[0], *listed[1]])}
-        listed = [[row for row in rows if id(row) in rest] for rows in listed]
-    for ckpt, rows in zip((a, b), listed, strict=True):
+        rest = _selected(Selector(rules), (a, b), both)
+        both = [[row for row in rows if id(row) in rest] for rows in both]
+    for ckpt, rows in zip((a, b), both, strict=True):
         graph = next((row for row in rows if row.key == GRAPH_KEY), None)
         tensors = rows if graph is None else [row for row in rows if row is not graph]
         sides.append(Side(ckpt, Source.of(ckpt), tensors, graph))
     wanted = None
     if selector is not None and not selector.selects_all:
-        wanted = {id(row) for row in selector.select([*listed[0], *listed[1]])}
+        wanted = _selected(selector, (a, b), both)
     return sides[0], sides[1], wanted
+
+
+def _selected(
+    selector: Selector, ckpts: Iterable[Checkpoint], rows: Iterable[list[TensorRow]]
+) -> set[int]:
+    """Return the identities of the rows that are selected."""
+    parts = [Listed(each, ckpt) for ckpt, each in zip(ckpts, rows, strict=True)]
+    return {id(row) for row in selector.choose(parts).chosen}
 
 
 class _Comparison:

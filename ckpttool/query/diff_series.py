@@ -11,7 +11,7 @@ from typing import Literal
 
 from ckpttool.checkpoint.locate import location_of
 from ckpttool.checkpoint.open import Checkpoint
-from ckpttool.checkpoint.select import Selector
+from ckpttool.checkpoint.select import Listed, Selector
 from ckpttool.errors import CkptError, NotFoundError, UnsupportedError
 from ckpttool.query.diff_index import missing_data, same_bytes, trusted
 from ckpttool.query.folder import list_by_step
@@ -93,22 +93,22 @@ def diff_series(
         SelectionError: a pattern selects nothing in any of them.
     """
     path = os.fspath(folder)
-    listed = [files for files in list_by_step(path) if not files.shadowed]
-    if not listed:
+    there = [files for files in list_by_step(path) if not files.shadowed]
+    if not there:
         raise NotFoundError("there is no checkpoint in the folder", path=path)
     problems: list[CkptError] = []
     found: list[StepRow] = []
     names: list[str] = []
     with ExitStack() as stack:
         chosen = []
-        for each in listed:
+        for each in there:
             try:
                 ckpt = stack.enter_context(Checkpoint(location_of(each)))
                 chosen.append((each.name, each.step, ckpt, tensor_rows(ckpt)))
             except CkptError as error:
                 problems.append(error)
-        everything = [row for *_, rows in chosen for row in rows]
-        wanted = {id(row) for row in (selector or Selector()).select(everything)}
+        parts = [Listed(rows, ckpt) for *_, ckpt, rows in chosen]
+        wanted = {id(row) for row in (selector or Selector()).choose(parts).chosen}
         for *_, ckpt, rows in chosen:
             kept = (row for row in rows if id(row) in wanted)
             problems += missing_data(Source.of(ckpt), kept)

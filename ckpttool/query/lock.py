@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ckpttool.checkpoint.open import Checkpoint
-from ckpttool.checkpoint.select import Rule, Selector
+from ckpttool.checkpoint.select import Listed, Rule, Selector
 from ckpttool.errors import CkptError, NotFoundError, SelectionError
 from ckpttool.query.listing import TensorRow, tensor_rows
 from ckpttool.query.lock_data import require_data
@@ -129,13 +129,14 @@ def survey(
     require_data(source, rows)
     found = {row.key: row for row in rows}
     locked = {} if lock is None else lock.tensors
-    both = [*rows, *(row for row in locked.values() if _is_news(row, found.get(row.key)))]
-    both += variables
-    chosen = {row.key for row in (both if selector is None else selector.select(both))}
-    rules = [Rule(text) for text in ignore]
-    ignored = {row.key for row in Selector(rules).select(both)} & chosen if rules else set()
+    news = [row for row in locked.values() if _is_news(row, found.get(row.key))]
+    both = [Listed(rows, ckpt), Listed([*news, *variables])]
+    chosen = {row.key for row in (selector or Selector()).choose(both).chosen}
+    rules = [Rule(text, include=False) for text in ignore]
+    left = {row.key for row in Selector(rules).choose(both).chosen}
+    ignored = chosen - left
     chosen -= ignored
-    if both and not chosen:
+    if not chosen and any(part.rows for part in both):
         raise SelectionError("nothing is left to check: no tensor is selected")
     return source, Scope(
         {key: row for key, row in found.items() if key in chosen},

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ckpttool.bundle.reader import BundleReader
 from ckpttool.checkpoint.nearest import quoted
 from ckpttool.checkpoint.open import Checkpoint
-from ckpttool.checkpoint.select import N, Selector
+from ckpttool.checkpoint.select import Listed, N, Selector
 from ckpttool.errors import SelectionError
 
 
@@ -20,7 +20,7 @@ def select_rows(ckpt: Checkpoint, selector: Selector, rows: Sequence[N]) -> list
         SelectionError: a pattern selects nothing; files that might have it are named.
     """
     try:
-        return selector.select(rows)
+        return selector.choose([Listed(rows, ckpt)]).chosen
     except SelectionError as error:
         if ckpt.missing_files:
             error.message += f"; not looked for in what is missing: {quoted(ckpt.missing_files)}"

@@ -60,13 +60,15 @@ def find_targets(
         found |= _placed(finder.select())
     for name in names:
         found |= _placed(finder.find(name))
+    leaving: list[Rule] = []
     for rule in rules:
-        chosen = finder.select(rule.text)
         if rule.include:
-            found |= _placed(chosen)
+            leaving = []
+            found |= _placed(finder.select(rule))
         else:
-            left_out = {target.key for target in chosen}
-            found = {place: one for place, one in found.items() if one.key not in left_out}
+            leaving.append(rule)
+            left = {target.key for target in finder.select(*leaving)}
+            found = {place: one for place, one in found.items() if one.key in left}
     kinds = frozenset(kinds)
     if kinds:
         wanted = {target.key for target in finder.select(kinds=kinds)}
@@ -89,26 +91,26 @@ class _Finder:
     def find(self, name: str) -> list[Target]:
         """Return what one name, with or without an index, or one pattern means."""
         if name.startswith(("re:", "=", "@")):
-            return self.select(name)
+            return self.select(Rule(name))
         if name in self._ckpt:
             return [Target(self._ckpt.resolve(name))]
         base, index = _split_index(name)
         if index is None:
-            return self.select(name)
+            return self.select(Rule(name))
         if base not in self._ckpt:
             try:
-                return self.select(name)
+                return self.select(Rule(name))
             except SelectionError:
                 if not _is_index(index):
                     raise
             # It reads as an index, so what comes before it was meant as a name.
         return [self._indexed(self._ckpt.resolve(base), index)]
 
-    def select(self, *patterns: str, kinds: Iterable[str] = ()) -> list[Target]:
-        """Return what all of the patterns select, in the order of the keys."""
+    def select(self, *rules: Rule, kinds: Iterable[str] = ()) -> list[Target]:
+        """Return what the rules together select, in the order of the keys."""
         if self._rows is None:
             self._rows = tensor_rows(self._ckpt)
-        selector = Selector(map(Rule, patterns), kinds=kinds)
+        selector = Selector(rules, kinds=kinds)
         return [Target(row.key) for row in select_rows(self._ckpt, selector, self._rows)]
 
     def _indexed(self, key: str, index: str) -> Target:

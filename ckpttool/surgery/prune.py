@@ -6,8 +6,8 @@ from collections.abc import Set
 from dataclasses import replace
 from typing import NamedTuple
 
-from ckpttool.checkpoint.select import Rule, Selector
-from ckpttool.errors import SurgeryError
+from ckpttool.checkpoint.select import Choice, Listed, Rule, Selector
+from ckpttool.errors import SelectionError, SurgeryError
 from ckpttool.meta.object_graph import Attribute
 from ckpttool.meta.object_keys import GRAPH_KEY
 from ckpttool.surgery.graph_drops import AttributeId, drop_attributes
@@ -17,6 +17,7 @@ SLOT_KINDS = frozenset({"slot"})
 OPTIMIZER_KINDS = frozenset({"slot", "optimizer"})
 WEIGHT_KINDS = frozenset({"weight"})
 # Without it TensorFlow's `restore` finds fault with what is left.
+_SHOWN = 3
 _SAVE_COUNTER = "save_counter/.ATTRIBUTES/VARIABLE_VALUE"
 
 
@@ -39,7 +40,8 @@ def select_drops(
     """Return the source keys of the tensors to drop.
 
     What `keep` selects stays in any case; with nothing else given, all else goes but the save
-    counter of an object-based checkpoint. The slot variables of a variable that goes go with it.
+    counter of an object-based checkpoint. Of a scope that `drop` selects, what other paths lead to
+    stays. The slot variables of a variable or of an optimizer that goes go with it.
 
     Args:
         plan: the plan.
@@ -50,39 +52,97 @@ def select_drops(
             checkpoint stays.
 
     Raises:
-        SelectionError: a pattern selects nothing.
+        SelectionError: a pattern selects nothing, or nothing that could go.
     """
-    rows = [
-        _Name(key, plan.source.object_path(key), kind)
-        for key, kind in plan.kinds.items()
-        if key != GRAPH_KEY
-    ]
+    rows = _rows(plan)
     counter = {_SAVE_COUNTER} if plan.graph is not None else set()
-    going = _selected(rows, drop)
+    choice = _left_by(plan, rows, drop)
+    going = {row.key for row in rows} - {row.key for row in choice.chosen}
+    if drop and not (going or drop_kinds or only_kinds):
+        raise SelectionError(
+            f"nothing to drop: {_staying(plan, choice, frozenset()) or 'there is no pattern'}",
+            path=plan.source.prefix,
+        )
     going |= {row.key for row in rows if row.kind in drop_kinds}
     if drop_kinds >= SLOT_KINDS:
         going |= {average.key for average in plan.source.averages if average.optimizer}
     if only_kinds:
         going |= {row.key for row in rows if row.kind not in only_kinds} - counter
-    staying = _selected(rows, keep)
+    staying = _selected(plan, rows, keep)
     if keep and not (drop or drop_kinds or only_kinds):
         going = {row.key for row in rows} - counter
     going -= staying
-    return frozenset(going | (_orphaned_slots(plan, going) - staying))
+    scopes = choice.left_in[0].scopes if choice.left_in else frozenset()
+    return frozenset(going | (_orphaned_slots(plan, going, scopes) - staying))
 
 
-def _orphaned_slots(plan: Plan, going: set[str]) -> set[str]:
-    """Return the slot variables of variables that go altogether: nothing could take them in."""
+def note_staying(plan: Plan, drop: tuple[str, ...], dropped: Set[str]) -> Plan:
+    """Return the plan with a note on what stays although it lies in a scope that is dropped.
+
+    Args:
+        plan: the plan, before or after it was pruned.
+        drop: patterns of tensors to drop.
+        dropped: source keys of all tensors that are dropped.
+    """
+    note = _staying(plan, _left_by(plan, _rows(plan), drop), dropped)
+    return plan.with_notes(note) if note else plan
+
+
+def _rows(plan: Plan) -> list[_Name]:
+    return [
+        _Name(key, plan.source.object_path(key), kind)
+        for key, kind in plan.kinds.items()
+        if key != GRAPH_KEY
+    ]
+
+
+def _left_by(plan: Plan, rows: list[_Name], drop: tuple[str, ...]) -> Choice[_Name]:
+    """Return what patterns of tensors to drop leave over."""
+    rules = [Rule(pattern, include=False) for pattern in drop]
+    return Selector(rules).choose([Listed(rows, plan.source)])
+
+
+def _staying(plan: Plan, choice: Choice[_Name], dropped: Set[str]) -> str:
+    """Say what is in scopes that are dropped and stays, as another path leads to it."""
+    names = plan.source.graph_names
+    held = [row for part in choice.left_in for row in part.rows if row.key not in dropped]
+    if names is None or not held:
+        return ""
+    (part,) = choice.left_in
+    shown = []
+    for row in held[:_SHOWN]:
+        name, other = row.object_path or row.key, names.name_outside(row.key, part.scopes)
+        shown.append(f"'{name}'" if name == other else f"'{name}', which is '{other}'")
+    more = f" and {len(held) - _SHOWN} more" if len(held) > _SHOWN else ""
+    return (
+        "what other paths lead to stays, unless it is named itself with '=' before it: "
+        f"{'; '.join(shown)}{more}"
+    )
+
+
+def _orphaned_slots(plan: Plan, going: set[str], scopes: Set[int]) -> set[str]:
+    """Return the slot variables of what goes altogether: nothing could take them in.
+
+    Args:
+        plan: the plan.
+        going: source keys of what goes.
+        scopes: the objects that are dropped with all that only they lead to.
+    """
     if plan.graph is None or not going:
         return set()
     source_key = {tensor.key: tensor.source_key for tensor in plan.tensors}
     held: dict[int, set[str]] = {}
     for key, (node_id, _) in plan.graph.claims(source_key.keys()).owners.items():
         held.setdefault(node_id, set()).add(source_key[key])
+    lost: frozenset[int] = frozenset()
+    if scopes and plan.source.graph_names is not None:
+        optimizers = frozenset(link.optimizer_id for link in plan.graph.slots)
+        lost = optimizers - plan.source.graph_names.reachable(scopes)
     orphans = (
         held.get(link.slot_id, set())
         for link in plan.graph.slots
-        if held.get(link.variable_id) and held[link.variable_id] <= going
+        if link.optimizer_id in lost
+        or (held.get(link.variable_id) and held[link.variable_id] <= going)
     )
     return set().union(*orphans)
 
@@ -149,10 +209,11 @@ def _notes_on_averages(plan: Plan, dropped: Set[str]) -> list[str]:
     ]
 
 
-def _selected(rows: list[_Name], patterns: tuple[str, ...]) -> set[str]:
+def _selected(plan: Plan, rows: list[_Name], patterns: tuple[str, ...]) -> set[str]:
     if not patterns:
         return set()
-    return {row.key for row in Selector(map(Rule, patterns)).select(rows)}
+    selector = Selector(map(Rule, patterns))
+    return {row.key for row in selector.choose([Listed(rows, plan.source)]).chosen}
 
 
 def _attribute_id(owner: tuple[int, Attribute]) -> AttributeId:

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ckpttool.bundle.reader import BundleReader
+from ckpttool.checkpoint.graph_names import GraphNames
 from ckpttool.checkpoint.kinds import KINDS
 from ckpttool.checkpoint.open import open_checkpoint
 from ckpttool.errors import CkptError, SelectionError, SurgeryError
@@ -24,13 +25,14 @@ from ckpttool.surgery.prune import (
     OPTIMIZER_KINDS,
     SLOT_KINDS,
     WEIGHT_KINDS,
+    note_staying,
     prune,
     select_drops,
 )
 from ckpttool.surgery.rename import rename
 from ckpttool.surgery.rules import MoveRule, SubstituteRule
 from tests.support.fixtures import BundleFixture, bundle, bundles
-from tests.surgery.graphs import holding
+from tests.surgery.graphs import VARIABLE, graph_of, holding, keys_of
 
 ANY_BUNDLE = pytest.mark.parametrize("fixture", bundles(), ids=lambda fixture: fixture.name)
 OBJECTS = [fixture for fixture in bundles() if GRAPH_KEY in fixture.tensors]
@@ -42,6 +44,7 @@ SLOTS = {
     for variable in ("kernel", "bias")
     for slot in "mv"
 }
+V_SLOTS = {name for name in SLOTS if name.endswith("v")}
 HYPERS = {f"optimizer/{name}" for name in ("iter", "beta_1", "beta_2", "decay", "learning_rate")}
 NET = {"net/l1/kernel", "net/l1/bias"}
 REST = {"step", "save_counter", "iterator/.ITERATOR_STATE"}
@@ -63,8 +66,11 @@ def short(plan: Plan, keys: Any) -> set[str]:
         ({"drop_kinds": OPTIMIZER_KINDS}, SLOTS | HYPERS),
         ({"only_kinds": WEIGHT_KINDS}, SLOTS | HYPERS | REST - {"save_counter"}),
         ({"drop": ("step",)}, {"step"}),
-        ({"drop": ("=step", "optimizer/")}, {"step"} | HYPERS),
-        ({"drop": ("optimizer/**",)}, HYPERS),
+        ({"drop": ("=step", "optimizer/")}, {"step"} | HYPERS | SLOTS),
+        ({"drop": ("optimizer/**",)}, HYPERS | SLOTS),
+        ({"drop": ("re:^optimizer/",)}, HYPERS | SLOTS),
+        ({"drop": ("optimizer",), "keep": ("re:SLOT/optimizer/m$",)}, HYPERS | V_SLOTS),
+        ({"drop": ("optimizer/iter",)}, {"optimizer/iter"}),
         ({"drop": ("net",)}, NET | SLOTS),
         ({"drop": ("net/l1/kernel",)}, {"net/l1/kernel"} | {s for s in SLOTS if "kernel" in s}),
         ({"drop": ("re:SLOT/optimizer/m$",)}, {s for s in SLOTS if s.endswith("m")}),
@@ -163,6 +169,68 @@ def test_a_tensor_that_two_objects_claim() -> None:
     with pytest.raises(SurgeryError, match="claim the same tensor") as caught:
         prune(damaged, {"save_counter" + VALUE})
     assert caught.value.key == both
+
+
+KERAS3 = "v2/tf2.21/keras3_adam/ckpt-1"
+KERAS3_WEIGHTS = {f"optimizer/_trainable_variables/{at}" for at in range(4)}
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        {"drop": ("optimizer/**",)},
+        {"drop": ("optimizer",)},
+        {"drop": ("re:^optimizer/",)},
+        {"drop": ("optimizer/*", "optimizer/*/*")},
+        {"keep": ("model",)},
+        {"keep": ("model/**",)},
+        {"keep": ("re:^model/",)},
+    ],
+)
+def test_weights_that_an_optimizer_refers_to_stay(what: dict[str, Any]) -> None:
+    plan = plan_of(KERAS3)
+    dropped = select_drops(plan, **what)
+    assert {name for name in short(plan, dropped) if "_trainable" in name} == set()
+    left = {one.source_key for one in prune(plan, dropped).tensors}
+    assert short(plan, left) == KERAS3_WEIGHTS | {"save_counter"}
+    (note,) = note_staying(plan, what.get("drop", ()), dropped).notes or ("'model/",)
+    assert "'model/" in note
+
+
+def test_scopes_that_go_together() -> None:
+    plan = plan_of(KERAS3)
+    assert short(plan, select_drops(plan, drop=("optimizer", "model"))) >= KERAS3_WEIGHTS
+    named = select_drops(plan, drop=("=optimizer/_trainable_variables/1", "optimizer"))
+    assert short(plan, named) & KERAS3_WEIGHTS == {"optimizer/_trainable_variables/1"}
+    with pytest.raises(SelectionError, match=r"nothing to drop: .*'model/"):
+        select_drops(plan, drop=("optimizer/_trainable_variables/*",))
+
+
+def test_what_several_paths_lead_to() -> None:
+    plan = plan_of("v2/tf2.21/references/ckpt-1")
+    assert short(plan, select_drops(plan, keep=("again",))) == set()
+    assert short(plan, select_drops(plan, keep=("a/shared",))) == {"again/below/w"}
+    for scope in ("again", "deep", "deep/**"):
+        dropped = select_drops(plan, drop=(scope,))
+        assert short(plan, dropped) == {"again/below/w"}
+        assert "stays" in note_staying(plan, (scope,), dropped).notes[0]
+    assert short(plan, select_drops(plan, drop=("a/shared",))) == {"z"}
+
+
+def test_slots_go_with_one_of_two_optimizers() -> None:
+    plan = plan_of("v2/tf2.21/references/ckpt-1")
+    tree = {"w": VARIABLE, "one": {"lr": VARIABLE}, "two": {"lr": VARIABLE}, "m": {"opt": "@one"}}
+    graph = graph_of(tree, [("one", "w", "m"), ("two", "w", "m")])
+    keys = sorted(keys_of(graph))
+    tensors = tuple(replace(plan.tensors[0], key=key, source_key=key) for key in keys)
+    both = replace(plan, graph=graph, tensors=tensors, kinds=dict.fromkeys(keys, "weight"))
+    both.source.__dict__["object_graph"] = graph
+    both.source.__dict__["graph_names"] = GraphNames(graph, set(keys))
+    slot = "w/.OPTIMIZER_SLOT/one/m"
+    assert short(both, select_drops(both, drop=("one",))) == {"one/lr", slot}
+    assert short(both, select_drops(both, drop=("m/opt",))) == {"one/lr", slot}
+    with pytest.raises(SelectionError, match="nothing to drop"):
+        select_drops(both, drop=("m",))
 
 
 def test_what_a_saver_of_the_program_wrote() -> None:

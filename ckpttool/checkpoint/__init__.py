@@ -8,6 +8,7 @@ globs       glob patterns -> regular expressions
 patterns    the pattern language of the command line
 matching    patterns held against names piece by piece
 graph_names   names of tensors by the object graph
+time_limit  an end to expressions that try ever more ways to match
 select      choosing tensors by patterns and kinds
 nearest     names close to one that does not exist
 kinds       what each tensor is: weight, slot, step ...

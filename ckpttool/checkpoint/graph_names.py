@@ -15,7 +15,7 @@ from functools import cached_property
 from itertools import product
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from ckpttool.checkpoint.globs import literal_tokens, parse_glob
+from ckpttool.checkpoint.globs import GLOBSTAR, literal_tokens, parse_glob
 from ckpttool.checkpoint.matching import GlobMatcher, Matcher, TextMatcher, takes_all_below
 from ckpttool.checkpoint.patterns import Pattern
 from ckpttool.meta.object_keys import (
@@ -105,24 +105,21 @@ class GraphNames:
         held = self._held.get(node_id, ()) if node_id is not None else ()
         return next((each.key for each in held if each.endings[0] == ending), None)
 
-    def find(self, pattern: Pattern, *, below: bool = False) -> Found:
-        """Return what a pattern selects by names along any edges.
-
-        Args:
-            pattern: a word is taken for a scope, and so is a glob with `below`.
-            below: whether to look in the scope of exactly this name.
-        """
-        if pattern.form == "regex":
-            budget = 4 * len(self._graph.nodes) + 10_000
-            return self._find(lambda: TextMatcher(pattern.regex.search, budget))
-        if pattern.form == "glob" and not below:
+    def find(self, pattern: Pattern) -> Found:
+        """Return what a word, as a scope, or a glob selects by names along any edges."""
+        if pattern.form == "glob":
             matcher = GlobMatcher(parse_glob(pattern.body))
         else:
             scope = pattern.body.rstrip("/")
-            matcher = GlobMatcher([[*literal_tokens(scope), "/", "**"]])
             if not scope:
                 return NOTHING
+            matcher = GlobMatcher([[*literal_tokens(scope), "/", GLOBSTAR]])
         return self._find(lambda: matcher)
+
+    def search(self, matches: Callable[[str], object]) -> Found:
+        """Return the tensors of which a function takes a name, of very many the short ones."""
+        budget = 4 * len(self._graph.nodes) + 10_000
+        return self._find(lambda: TextMatcher(matches, budget))
 
     def reachable(self, scopes: Set[int]) -> frozenset[int]:
         """Return the objects that are reached from the root without entering some others.

@@ -12,6 +12,7 @@ from ckpttool.checkpoint.globs import shortened
 from ckpttool.checkpoint.kinds_rules import KINDS
 from ckpttool.checkpoint.nearest import nearest, nearest_names, quoted
 from ckpttool.checkpoint.patterns import Pattern, expand_files
+from ckpttool.checkpoint.time_limit import TimeLimit
 from ckpttool.errors import SelectionError
 from ckpttool.printable import unprintable
 
@@ -236,8 +237,10 @@ class _NameIndex(Generic[N]):
     def find(self, pattern: Pattern) -> _Hits:
         """Return what one pattern selects by itself."""
         if pattern.form == "regex":
-            hits = self._collect(_Column.matching, pattern.regex.search)
-            return self._with_graphs(hits, partial(_find, pattern))
+            with TimeLimit(pattern.text) as limit:
+                search = limit.renewing(pattern.regex.search)
+                hits = self._collect(_Column.matching, search)
+                return self._with_graphs(hits, partial(_search, search))
         hits = self._named(pattern.body)
         if hits:
             return _Hits(hits, hits, {})
@@ -339,6 +342,10 @@ class _NameIndex(Generic[N]):
 
 def _find(pattern: Pattern, graph: GraphNames) -> Found:
     return graph.find(pattern)
+
+
+def _search(matches: Callable[[str], object], graph: GraphNames) -> Found:
+    return graph.search(matches)
 
 
 class _Column:

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
+from ckpttool.checkpoint.time_limit import TimeLimit
 from ckpttool.errors import FileAccessError, SelectionError
 from ckpttool.printable import printable, unprintable
 from ckpttool.storage.source import file_error
@@ -76,7 +77,8 @@ class SubstituteRule:
 
     def rename(self, name: str) -> str | None:
         """Return the new name for a name that the expression matches anywhere."""
-        renamed, count = self.pattern.subn(self.replacement, name)
+        with TimeLimit(self.text):
+            renamed, count = self.pattern.subn(self.replacement, name)
         return renamed if count else None
 
 

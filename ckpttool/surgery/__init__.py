@@ -4,6 +4,7 @@ plan          a checkpoint as it shall become, with the list of changes
 rules         rules that give tensors and objects new names
 rename        a plan with other names
 tables        rename tables that come with the package
+edge_notes    what a rename did to the graph that no key shows
 graph_moves   an object graph with edges renamed and moved
 prune         a plan with fewer tensors
 graph_drops   an object graph without some of its attributes

@@ -24,6 +24,7 @@ from ckpttool.meta.object_keys import (
     split_key,
     unescape,
 )
+from ckpttool.surgery.edge_notes import with_edge_notes
 from ckpttool.surgery.graph_moves import EdgeId, move_edges
 from ckpttool.surgery.plan import Plan, PlannedTensor, refuse_disputes
 from ckpttool.surgery.rules import MoveRule, PrefixRule, Rule, StripPrefixRule
@@ -158,7 +159,8 @@ def _rename_objects(plan: Plan, graph: ObjectGraph, rules: Sequence[Rule], *, st
         alone = [name for name in own if name not in matched and name != _SAVE_COUNTER[1]]
         if alone:
             raise SelectionError(f"no rule matches {listed(alone)}", path=plan.source.prefix)
-    return _checked(refuse_disputes(follow_graph(plan, graph, move_edges(graph, moves))))
+    moved = _checked(refuse_disputes(follow_graph(plan, graph, move_edges(graph, moves))))
+    return with_edge_notes(moved, graph)
 
 
 def follow_graph(plan: Plan, before: ObjectGraph, after: ObjectGraph) -> Plan:

@@ -1,0 +1,71 @@
+"""What a rename did to the object graph that no tensor's key shows."""
+
+from __future__ import annotations
+
+from ckpttool.checkpoint.nearest import listed
+from ckpttool.meta.object_graph import ObjectGraph
+from ckpttool.meta.object_keys import escape, object_path
+from ckpttool.surgery.plan import Plan
+
+_SHOWN = 5
+# An edge: the node it leaves, its name there, the node it leads to.
+_Edge = tuple[int, str, int]
+
+
+def with_edge_notes(plan: Plan, before: ObjectGraph) -> Plan:
+    """Return the plan with notes on edges renamed without any key, and on objects that were made.
+
+    Args:
+        plan: after the rename.
+        before: the graph before it; objects have the same ids in both.
+    """
+    after = plan.graph
+    if after is None or after is before:
+        return plan
+    notes = []
+    silent = _silent(plan, before, after)
+    if silent:
+        shown = ", ".join(f"'{old}' to '{new}'" for old, new in silent[:_SHOWN])
+        more = f" and {len(silent) - _SHOWN} more" if len(silent) > _SHOWN else ""
+        notes.append(f"renamed in the object graph alone, no key is spelled so: {shown}{more}")
+    made = [path for path in after.paths[len(before.nodes) :] if path is not None]
+    if made:
+        notes.append(f"there was no object of this name, so it was made: {listed(made)}")
+    return plan.with_notes(*notes)
+
+
+def _silent(plan: Plan, before: ObjectGraph, after: ObjectGraph) -> list[tuple[str, str]]:
+    """Return the old and new paths of edges that changed, where no key shows it."""
+    told = set()
+    for tensor in plan.tensors:
+        if tensor.key != tensor.source_key:
+            path = object_path(tensor.source_key) or tensor.source_key
+            while path and path not in told:
+                told.add(path)
+                path = path.rpartition("/")[0]
+    old, new = _edges(before), _edges(after)
+    added: dict[int, list[_Edge]] = {}
+    for edge in new.keys() - old.keys():
+        added.setdefault(edge[2], []).append(edge)
+    for edges in added.values():
+        edges.sort(key=lambda edge: new[edge], reverse=True)
+    found = []
+    for edge in sorted(old.keys() - new.keys(), key=lambda edge: old[edge]):
+        others = added.get(edge[2])
+        if others:
+            path = new[others.pop()]
+            if old[edge] not in told:
+                found.append((old[edge], path))
+    return found
+
+
+def _edges(graph: ObjectGraph) -> dict[_Edge, str]:
+    """Return the path of every edge that the root leads to."""
+    found = {}
+    for node in graph.nodes:
+        base = graph.paths[node.id]
+        if base is not None:
+            for edge in node.children:
+                name = escape(edge.name)
+                found[node.id, edge.name, edge.node_id] = f"{base}/{name}" if base else name
+    return found

@@ -41,7 +41,11 @@ class StagedFile:
     def open(self, mode: int) -> None:
         """Make the file under its temporary name."""
         self._fd = self._folder.create(self.names[0], mode)
-        self.inode = inode_of(os.fstat(self._fd))
+        try:
+            self.inode = inode_of(os.fstat(self._fd))
+        except OSError:
+            self.close()
+            raise
 
     def link_to(self, path: str, source: RandomAccessFile) -> None:
         """Make the temporary name a second one of a file.

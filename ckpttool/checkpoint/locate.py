@@ -79,8 +79,14 @@ class Location:
     warnings: tuple[str, ...] = ()
 
 
-def locate(path: str | os.PathLike[str]) -> Location:
+def locate(path: str | os.PathLike[str], *, within: bool = False) -> Location:
     """Return the checkpoint that `path` means.
+
+    Args:
+        path: what was typed.
+        within: of a folder, or its state file, take only a checkpoint that lies in that folder, as
+            is right where it is to be changed: if the state file names another, that of the same
+            name in the folder.
 
     Raises:
         MissingFileError: there is none; the message says why and names what comes closest.
@@ -97,9 +103,9 @@ def locate(path: str | os.PathLike[str]) -> Location:
     if not typed.endswith(os.sep) and file_status(index_path(typed)) is not None:
         return _location(typed, FoundFiles(typed, "V2"), "prefix", warnings=_namesakes(typed))
     if is_folder:
-        return _in_folder(typed)
+        return _in_folder(typed, within=within)
     if status is not None:
-        return _from_file(typed, regular=stat.S_ISREG(status.st_mode))
+        return _from_file(typed, regular=stat.S_ISREG(status.st_mode), within=within)
     found = find_checkpoint(typed)
     if found is None:
         raise _missing(typed)
@@ -122,6 +128,14 @@ def _namesakes(prefix: str) -> tuple[str, ...]:
     if stat.S_ISREG(status.st_mode) and table_generation(prefix) == "V1":
         return (f"a file of format V1 has the same name; it is meant by '{prefix}{V1_MARK}'",)
     return ()
+
+
+def leads_elsewhere(location: Location) -> bool:
+    """Tell whether a folder was meant and the checkpoint lies in another one."""
+    if location.folder is None:
+        return False
+    asked = location.typed if os.path.isdir(location.typed) else location.folder
+    return _is_outside(location.prefix, asked)
 
 
 def saved_model_of(prefix: str) -> str | None:
@@ -181,7 +195,7 @@ def _location(
     )
 
 
-def _from_file(typed: str, *, regular: bool) -> Location:
+def _from_file(typed: str, *, regular: bool, within: bool) -> Location:
     folder, name = os.path.split(typed)
     if not regular:
         raise FileAccessError("not a regular file", path=typed)
@@ -203,7 +217,7 @@ def _from_file(typed: str, *, regular: bool) -> Location:
             )
         return _location(typed, found, "member")
     if name == STATE_NAME or _looks_like_state(typed):
-        return _by_state(typed, typed)
+        return _by_state(typed, typed, within=within)
     generation = table_generation(typed)
     if generation == "V1":
         found = find_checkpoint(typed)
@@ -218,13 +232,13 @@ def _from_file(typed: str, *, regular: bool) -> Location:
     raise NotFoundError(f"not a file of a checkpoint{_hint(typed)}", path=typed)
 
 
-def _in_folder(typed: str) -> Location:
+def _in_folder(typed: str, *, within: bool) -> Location:
     if is_regular(os.path.join(typed, EXPORT_META)):
         # Its state file is left over from the export and names a folder that is gone.
         return _session_bundle(typed, typed)
     state_path = os.path.join(typed, STATE_NAME)
     if is_regular(state_path):
-        return _by_state(typed, state_path)
+        return _by_state(typed, state_path, within=within)
     if _saved_model_file(typed):
         return _saved_model(typed, typed)
     variables = find_checkpoint(os.path.join(typed, "variables"))
@@ -251,7 +265,7 @@ def _session_bundle(typed: str, folder: str) -> Location:
     return _location(typed, found, "session_bundle", folder=folder or os.curdir)
 
 
-def _by_state(typed: str, state_path: str) -> Location:
+def _by_state(typed: str, state_path: str, *, within: bool) -> Location:
     folder = os.path.dirname(state_path)
     state = read_state(state_path)
     for _ in range(_MAX_LOOKS):
@@ -269,14 +283,24 @@ def _by_state(typed: str, state_path: str) -> Location:
         raise MissingFileError(
             f"names '{named}', which does not exist{_folder_hint(folder)}", path=state_path
         )
+    outside = _is_outside(found.prefix, folder)
+    if within and outside:
+        path = os.path.basename(path)
+        found = find_checkpoint(os.path.join(folder, path))
+        if found is None:
+            raise NotFoundError(
+                f"names '{named}', which lies outside of its folder; to change that checkpoint,"
+                f" name it itself{_folder_hint(folder)}",
+                path=state_path,
+            )
     warnings: list[str] = []
     if path != named:
+        why = "lies outside of its folder" if within and outside else "does not exist"
         where = "of that name beside it" if os.sep not in path else f"'{path}'"
         warnings.append(
-            f"'{state_path}' names '{named}', which does not exist; the checkpoint {where} was"
-            " taken"
+            f"'{state_path}' names '{named}', which {why}; the checkpoint {where} was taken"
         )
-    elif _is_outside(found.prefix, folder):
+    elif outside:
         warnings.append(f"'{state_path}' names '{named}', which lies outside of its folder")
     if state.marked:
         warnings.append(f"'{state_path}' begins with a byte order mark; TensorFlow cannot read it")

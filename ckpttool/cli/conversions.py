@@ -141,7 +141,13 @@ def convert_exports(
         end_cleanly()
         with ProgressBar("converting", sys.stderr, settings.terminal(sys.stderr)) as bar:
             for folder, target in targets.items():
-                receipt = convert_export(folder, target, force=wanted.how.force, on_progress=bar)
+                receipt = convert_export(
+                    folder,
+                    target,
+                    force=wanted.how.force,
+                    follow_links=wanted.how.follow_links,
+                    on_progress=bar,
+                )
                 bar.clear()
                 done.append(receipt)
     for receipt in done or planned:

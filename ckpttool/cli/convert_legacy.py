@@ -10,7 +10,7 @@ import click
 from ckpttool.checkpoint.locate import locate
 from ckpttool.cli import options
 from ckpttool.cli.conversions import Wanted, convert_checkpoints, convert_exports
-from ckpttool.cli.writing import DRY_RUN, FORMATS
+from ckpttool.cli.writing import DRY_RUN, FOLLOW_LINKS, FORMATS
 from ckpttool.errors import NotFoundError
 from ckpttool.surgery import rules as rule_kinds
 from ckpttool.surgery.apply import WriteOptions
@@ -87,6 +87,7 @@ EXAMPLES = (
     default="auto",
     help="The .meta file: auto carries it where no key changed, its Saver brought up to date.",
 )
+@FOLLOW_LINKS
 @options.format_options(*FORMATS)
 @options.pass_settings
 def command(
@@ -104,6 +105,7 @@ def command(
     force: bool,
     update_state: bool,
     meta: str,
+    follow_links: bool,
     format: str,
 ) -> None:
     """Bring a checkpoint or an export of an old form up to date.
@@ -128,7 +130,12 @@ def command(
         like=like,
         rules=tuple(rules),
         recoding=recoding,
-        how=WriteOptions(force=force, update_state=update_state, meta=cast("MetaMode", meta)),
+        how=WriteOptions(
+            force=force,
+            update_state=update_state,
+            meta=cast("MetaMode", meta),
+            follow_links=follow_links,
+        ),
         dry_run=dry_run,
     )
     if to is None and _is_export(source):

@@ -67,7 +67,7 @@ def command(
     """
     if not (drop or keep or slots or optimizer or weights_only):
         raise click.UsageError("nothing says what to drop")
-    location = locate(source)
+    location = locate(source, within=destination.in_place)
     settings.report(location)
     with Checkpoint(location) as ckpt:
         plan = Plan.of(ckpt)

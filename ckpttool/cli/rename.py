@@ -115,7 +115,7 @@ def command(
         rules += _rules(name, value)
     if not rules and not promote_ema:
         raise click.UsageError("no rule says what to rename")
-    location = locate(source)
+    location = locate(source, within=destination.in_place)
     settings.report(location)
     with Checkpoint(location) as ckpt:
         plan = Plan.of(ckpt)

@@ -26,6 +26,13 @@ DRY_RUN = "Print the plan; write nothing, so it need not be said where."
 FORMATS = ("table", "plain", "json", "jsonl", "csv", "markdown", "names")
 
 
+FOLLOW_LINKS = click.option(
+    "--follow-links",
+    is_flag=True,
+    help="Carry data shards along that are links out of the checkpoint's folder.",
+)
+
+
 class Destination:
     """Where and how a plan is to be written, as the options say.
 
@@ -58,6 +65,7 @@ def write_options(function: F) -> F:
         force: bool,
         update_state: bool,
         meta: Any,
+        follow_links: bool,
         dry_run: bool,
         **kwargs: Any,
     ) -> Any:
@@ -66,7 +74,7 @@ def write_options(function: F) -> F:
         if in_place and (force or data != "auto"):
             raise click.UsageError("--force and --data go with -o")
         prefix = destination_prefix(output) if output is not None else None
-        how = WriteOptions(data, compact, force, update_state, meta)
+        how = WriteOptions(data, compact, force, update_state, meta, follow_links)
         destination = Destination(prefix, how, dry_run=dry_run, in_place=in_place)
         return function(*args, destination=destination, **kwargs)
 
@@ -93,6 +101,7 @@ def write_options(function: F) -> F:
             default="auto",
             help="The .meta file: auto copies it where no key changed.",
         ),
+        FOLLOW_LINKS,
     )
     decorated: Any = with_destination
     for decorator in reversed(decorators):

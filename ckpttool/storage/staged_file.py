@@ -58,12 +58,17 @@ class StagedFile:
         if not self._is_called(self.names[0]):
             raise ChangedError("the file was replaced while it was read", path=source.path)
 
-    def symlink_to(self, target: str) -> None:
-        """Make the temporary name a symbolic link, which has no bytes to wait for."""
+    def symlink_to(self, target: str, size: int) -> None:
+        """Make the temporary name a symbolic link, which has no bytes to wait for.
+
+        Args:
+            target: what it says.
+            size: of the file that it leads to.
+        """
         self._folder.symlink(target, self.names[0])
         status = self._folder.status(self.names[0])
         self.inode = None if status is None else inode_of(status)
-        self._kind, self.size = stat.S_IFLNK, len(os.fsencode(target))
+        self._kind, self.size = stat.S_IFLNK, size
         self._synced = True
 
     def fileno(self) -> int:
@@ -201,7 +206,7 @@ class StagedFile:
             found is not None
             and inode_of(found) == self.inode
             and stat.S_IFMT(found.st_mode) == self._kind
-            and found.st_size == self.size
+            and (found.st_size == self.size or self._kind == stat.S_IFLNK)
         )
 
     def take_back(self) -> None:

@@ -26,9 +26,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from types import TracebackType
 
-from ckpttool.errors import CkptError, DestinationError, FileAccessError
+from ckpttool.errors import ChangedError, CkptError, DestinationError, FileAccessError
 from ckpttool.storage.folders import NOT_SUPPORTED, OpenFolder
-from ckpttool.storage.source import RandomAccessFile, file_error
+from ckpttool.storage.source import RandomAccessFile, file_error, inode_of
 from ckpttool.storage.staged_file import StagedFile
 from ckpttool.storage.temporary import temporary_path
 
@@ -95,19 +95,32 @@ class StagedFiles:
             raise file_error(error, path) from error
         return staged
 
-    def symlink(self, target: str, path: str) -> StagedFile:
-        """Stage a symbolic link.
+    def symlink(self, source: RandomAccessFile, path: str) -> StagedFile | None:
+        """Stage a symbolic link that says what another in its folder does.
 
         Args:
-            target: what it says.
-            path: what it will be called.
+            source: the file that the other leads to, opened by the path of the link.
+            path: what the new one will be called.
+
+        Returns:
+            The link; None if the path of the source is no link.
+
+        Raises:
+            ChangedError: the link leads to another file by now.
         """
+        try:
+            target = os.readlink(source.path)
+        except OSError:
+            return None
         staged = self._add(path)
         try:
-            staged.symlink_to(target)
+            staged.symlink_to(target, source.size)
+            same = inode_of(os.stat(staged.temporary)) == source.identity[:2]
         except OSError as error:
             self._drop(staged)
             raise file_error(error, path) from error
+        if not same:
+            raise ChangedError("the link was replaced while it was read", path=source.path)
         return staged
 
     def clone(self, source: RandomAccessFile, path: str) -> StagedFile | None:

@@ -19,6 +19,7 @@ destination   where a checkpoint may be written
 stage         the files of a plan, beside their destination
 undo          taking back what was published
 watch         whether the source is still what was read
+links         whether a file that a link leads to may be carried along
 carry         data shards from source to destination: by link, clone or copy
 layout        where every tensor will lie
 payloads      the bytes of a tensor as a bundle of today holds them

@@ -20,7 +20,8 @@ from ckpttool.bundle.naming import (
     index_path,
     split_shard_path,
 )
-from ckpttool.checkpoint.folder import Generation
+from ckpttool.checkpoint.folder import STATE_NAME, Generation
+from ckpttool.checkpoint.locate import leads_elsewhere
 from ckpttool.errors import (
     CorruptError,
     DestinationError,
@@ -41,6 +42,7 @@ from ckpttool.surgery.companions import (
 from ckpttool.surgery.destination import check_destination
 from ckpttool.surgery.layout import Layout
 from ckpttool.surgery.legacy_sets import old_files
+from ckpttool.surgery.links import replacement_notes
 from ckpttool.surgery.plan import Plan
 from ckpttool.surgery.receipt import Receipt, ShardReceipt
 from ckpttool.surgery.spread import Recoding
@@ -64,6 +66,8 @@ class WriteOptions:
         force: replace a checkpoint at the destination.
         update_state: name the result as the latest in the state file of its folder.
         meta: what becomes of a `.meta` file beside the source.
+        follow_links: carry data shards and the `.meta` file along even if they are links to what
+            lies neither in the folder of the checkpoint nor in the store that its index is in.
         generation: format to write; that of the source if None.
         recoding: write every value anew, laid out like this. What changes its format is always
             written anew.
@@ -74,6 +78,7 @@ class WriteOptions:
     force: bool = False
     update_state: bool = False
     meta: MetaMode = "auto"
+    follow_links: bool = False
     generation: Generation | None = None
     recoding: Recoding | None = None
 
@@ -103,7 +108,7 @@ def write_plan(
     generation = options.generation or plan.source.generation
     check_destination(plan, prefix, generation=generation, force=options.force)
     state = planned_state(prefix) if options.update_state else None
-    meta = planned_meta(plan, prefix, options.meta, generation)
+    meta = planned_meta(plan, prefix, options.meta, generation, follow_links=options.follow_links)
     with new_folder(os.path.dirname(prefix)) as folder, locked_folder(folder):
         check_destination(plan, prefix, generation=generation, force=options.force)
         if generation == "V1":
@@ -117,7 +122,15 @@ def write_plan(
             stage: Stage | RecodedStage
             with watch.guarding():
                 if options.recoding is None and plan.source.generation == "V2":
-                    stage = Stage(plan, staged, prefix, options.data, on_progress)
+                    stage = Stage(
+                        plan,
+                        staged,
+                        prefix,
+                        options.data,
+                        watch,
+                        on_progress,
+                        follow_links=options.follow_links,
+                    )
                     layout = stage.all_shards(compact=options.compact, taken=_counts(old))
                 else:
                     from ckpttool.surgery.recode import RecodedStage  # it needs NumPy
@@ -155,15 +168,19 @@ def replace_source(
     options = options or WriteOptions()
     prefix = plan.source.prefix
     _refuse_in_place(plan)
+    notes = _link_notes(plan, options)
     state = planned_state(prefix) if options.update_state else None
-    meta = planned_meta(plan, prefix, options.meta, plan.source.generation)
+    meta = planned_meta(
+        plan, prefix, options.meta, plan.source.generation, follow_links=options.follow_links
+    )
     with locked_folder(os.path.dirname(prefix) or os.curdir):
         if plan.source.generation == "V1":
+            plan = plan.with_notes(*notes)
             return _write_legacy(plan, prefix, options, state, meta, on_progress, force=True)
         old = find_shards(prefix)
         with StagedFiles() as staged:
             watch = Watch(plan)
-            stage = Stage(plan, staged, prefix, "auto", on_progress)
+            stage = Stage(plan, staged, prefix, "auto", watch, on_progress)
             with watch.guarding():
                 if options.compact or plan.graph_changed:
                     layout = stage.all_shards(compact=options.compact, taken=_counts(old))
@@ -175,7 +192,7 @@ def replace_source(
                 # Somebody may have saved this very checkpoint anew in the last moment.
                 watch.check(index=undo.old_index)
                 _read_back(layout, prefix)
-        stage.notes += watch.remove(old)
+        stage.notes += [*notes, *watch.remove(old)]
         return _finished(plan, prefix, layout, stage, state, meta)
 
 
@@ -197,8 +214,12 @@ def plan_receipt(plan: Plan, prefix: str | None, options: WriteOptions | None = 
     else:
         check_destination(plan, prefix, generation=generation, force=options.force)
     target = prefix or plan.source.prefix
-    Watch(plan)
+    watch = Watch(plan)
     notes = plan.notes
+    if prefix is None:
+        notes = (*notes, *_link_notes(plan, options))
+    elif options.recoding is None and not options.compact and generation == "V2":
+        watch.refuse_foreign(follow=options.follow_links)
     if generation == "V1":
         from ckpttool.surgery.apply_legacy import check_legacy
 
@@ -209,7 +230,7 @@ def plan_receipt(plan: Plan, prefix: str | None, options: WriteOptions | None = 
         from ckpttool.surgery.recode import recoding_notes
 
         notes = (*notes, *recoding_notes(plan, options.recoding or Recoding()))
-    planned_meta(plan, target, options.meta, generation)
+    planned_meta(plan, target, options.meta, generation, follow_links=options.follow_links)
     if options.update_state:
         planned_state(target)
     return Receipt(target, len(plan.tensors), (), 0, 0, None, None, notes)
@@ -222,12 +243,29 @@ def _refuse_in_place(plan: Plan) -> None:
             "with -o",
             path=plan.source.prefix,
         )
+    if leads_elsewhere(plan.source.location):
+        raise SurgeryError(
+            f"the checkpoint that is meant lies outside of that folder: '{plan.source.prefix}'; to"
+            " change it, name it itself",
+            path=plan.source.location.typed,
+        )
     if plan.source.location.saved_model is not None:
         raise SurgeryError(
             "the variables of a SavedModel are tied to its graph by their names; write a plain "
             "checkpoint with -o",
             path=plan.source.location.saved_model,
         )
+
+
+def _link_notes(plan: Plan, options: WriteOptions) -> list[str]:
+    """Return what the user should know of links that changing a checkpoint in place replaces."""
+    source = plan.source
+    paths = [source.reader.path]
+    if options.compact and source.generation == "V2":
+        paths += [file.path for file in source.reader.shard_files()]
+    if options.update_state:
+        paths.append(os.path.join(os.path.dirname(source.prefix), STATE_NAME))
+    return replacement_notes(paths)
 
 
 def _write_legacy(

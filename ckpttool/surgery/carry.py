@@ -22,7 +22,7 @@ from ckpttool.tensor.verifier import make_verifier
 
 DataMode = Literal["auto", "reflink", "hardlink", "copy"]
 DATA_MODES: tuple[DataMode, ...] = ("auto", "reflink", "hardlink", "copy")
-Carried = Literal["reflink", "hardlink", "copy", "rewritten", "new", "kept"]
+Carried = Literal["reflink", "hardlink", "symlink", "copy", "rewritten", "new", "kept"]
 # Told how many bytes have been copied since it was told last.
 OnBytes = Callable[[int], None]
 

@@ -19,6 +19,7 @@ from ckpttool.errors import ChangedError, CkptError, DestinationError, MissingFi
 from ckpttool.meta.state import CheckpointState, format_state, read_state
 from ckpttool.storage.source import Permissions, RandomAccessFile
 from ckpttool.storage.staging import StagedFiles
+from ckpttool.surgery.links import refuse_foreign
 from ckpttool.surgery.plan import Plan
 
 MetaMode = Literal["auto", "copy", "drop"]
@@ -39,6 +40,7 @@ class PlannedMeta:
         updated: its bytes brought up to date, where a bundle is made of a V1 checkpoint; else
             None.
         update_notes: what the user should know of that.
+        follow_links: copy it from wherever a link leads.
     """
 
     plan: Plan
@@ -47,6 +49,7 @@ class PlannedMeta:
     generation: Generation
     updated: bytes | None
     update_notes: tuple[str, ...] = ()
+    follow_links: bool = False
 
     def write(self) -> tuple[str | None, list[str]]:
         """Carry the file along once the checkpoint is there, or say why not.
@@ -57,7 +60,7 @@ class PlannedMeta:
         plan, mode = self.plan, self.mode
         source, destination = plan.source.prefix + META_SUFFIX, self.prefix + META_SUFFIX
         there = is_regular(source)
-        if os.path.realpath(destination) == os.path.realpath(source):
+        if _same_place(destination, source):
             return self._keep() if there else (None, [])
         if not there or mode == "drop" or (mode == "auto" and plan.keys_changed):
             notes = removal_notes([destination])  # of a checkpoint that was replaced
@@ -72,6 +75,7 @@ class PlannedMeta:
         with RandomAccessFile(source) as file, StagedFiles() as staged:
             copy = staged.create(destination, mode=0o600)
             copy.take_permissions(file.permissions)
+            self._refuse_foreign(file)
             if self.updated is not None:
                 copy.write(self.updated)
                 note += ", its Saver brought up to date"
@@ -82,6 +86,10 @@ class PlannedMeta:
         if plan.keys_changed:
             note += "; it still names the variables as they were"
         return destination, [note, *self.update_notes]
+
+    def _refuse_foreign(self, file: RandomAccessFile) -> None:
+        if self.updated is None:
+            refuse_foreign(file, self.plan.source.reader.path, follow=self.follow_links)
 
     def _keep(self) -> tuple[str | None, list[str]]:
         """Deal with the file of a checkpoint changed in place, or next to which another is."""
@@ -94,7 +102,14 @@ class PlannedMeta:
         return path, [f"'{path}' still names the variables as they were"] if stale else []
 
 
-def planned_meta(plan: Plan, prefix: str, mode: MetaMode, generation: Generation) -> PlannedMeta:
+def planned_meta(
+    plan: Plan,
+    prefix: str,
+    mode: MetaMode,
+    generation: Generation,
+    *,
+    follow_links: bool = False,
+) -> PlannedMeta:
     """Prepare to carry the `.meta` file of the source along.
 
     It names variables, so with `"auto"` it is carried only where no key changed.
@@ -104,8 +119,10 @@ def planned_meta(plan: Plan, prefix: str, mode: MetaMode, generation: Generation
         prefix: the destination.
         mode: `"auto"`, `"copy"` or `"drop"`.
         generation: the format that is written.
+        follow_links: copy it from wherever a link leads.
 
     Raises:
+        SurgeryError: it is a link that leads elsewhere.
         CkptError: it has to be brought up to date but cannot be read.
     """
     source = plan.source.prefix + META_SUFFIX
@@ -116,7 +133,17 @@ def planned_meta(plan: Plan, prefix: str, mode: MetaMode, generation: Generation
         from ckpttool.meta.graph_loading import updated_metagraph
 
         updated, notes = updated_metagraph(source)
-    return PlannedMeta(plan, prefix, mode, generation, updated, notes)
+    planned = PlannedMeta(plan, prefix, mode, generation, updated, notes, follow_links)
+    if carried and is_regular(source) and not _same_place(prefix, plan.source.prefix):
+        with RandomAccessFile(source) as file:
+            planned._refuse_foreign(file)
+    return planned
+
+
+def _same_place(path: str, other: str) -> bool:
+    """Tell whether two paths are one name in one folder, whatever that name leads to."""
+    folders = {os.path.realpath(os.path.dirname(each)) for each in (path, other)}
+    return len(folders) == 1 and os.path.basename(path) == os.path.basename(other)
 
 
 def removal_notes(paths: list[str]) -> list[str]:

@@ -96,6 +96,7 @@ def convert_export(
     *,
     data: DataMode = "auto",
     force: bool = False,
+    follow_links: bool = False,
     on_progress: OnProgress | None = None,
 ) -> ExportReceipt:
     """Convert an export to a SavedModel.
@@ -106,6 +107,7 @@ def convert_export(
         data: how data shards of a checkpoint of format V2 get there.
         force: replace a SavedModel that is there, as a whole, and convert an export although
             some of its assets are missing.
+        follow_links: as of `WriteOptions`.
         on_progress: told bytes of variables copied and bytes to copy, if any are.
 
     Raises:
@@ -123,7 +125,12 @@ def convert_export(
         locked_folder(parent),
         StagedFolder(destination) as staged,
     ):
-        written = export.write(staged.temporary, ckpt, data, on_progress)
+        written = export.write(
+            staged.temporary,
+            ckpt,
+            WriteOptions(data=data, meta="drop", generation="V2", follow_links=follow_links),
+            on_progress,
+        )
         export.read_back(staged.temporary)
         _checked(destination, folder, force=force)
         notes = staged.publish(replace=force)
@@ -191,7 +198,11 @@ class _Export:
         return ckpt
 
     def write(
-        self, folder: str, ckpt: Checkpoint | None, data: DataMode, on_progress: OnProgress | None
+        self,
+        folder: str,
+        ckpt: Checkpoint | None,
+        options: WriteOptions,
+        on_progress: OnProgress | None,
     ) -> _Written:
         """Write all files of the SavedModel into a folder."""
         variables = None
@@ -199,7 +210,7 @@ class _Export:
             variables = write_plan(
                 Plan.of(ckpt),
                 os.path.join(folder, _VARIABLES),
-                WriteOptions(data=data, meta="drop", generation="V2"),
+                options,
                 on_progress=on_progress,
             )
         with StagedFiles() as staged:

@@ -15,7 +15,8 @@ class ShardReceipt:
     Attributes:
         path: its path.
         bytes: its size.
-        how: `"reflink"`, `"hardlink"` or `"copy"` of one of the source; `"rewritten"` without dead
+        how: `"reflink"`, `"hardlink"` or `"copy"` of one of the source; `"symlink"` to where one
+            of the source, changed in place, was a link to; `"rewritten"` without dead
             bytes; `"new"`; or `"kept"`, which is a shard that stays as it is.
     """
 

@@ -16,14 +16,15 @@ from ckpttool.storage.staging import StagedFiles
 from ckpttool.surgery.carry import (
     Carried,
     DataMode,
-    Extent,
     carry_shard,
     check_room,
     copy_extent,
 )
 from ckpttool.surgery.layout import Layout
+from ckpttool.surgery.links import refuse_foreign
 from ckpttool.surgery.plan import AddedCounter, Plan
 from ckpttool.surgery.receipt import ShardReceipt
+from ckpttool.surgery.watch import Watch, carried_extents
 from ckpttool.table.reader import TableReader
 from ckpttool.tensor.dtypes import INT64, STRING
 from ckpttool.tensor.slice_key import encode_slice_key
@@ -41,7 +42,9 @@ class Stage:
         staged: the set of files to add to.
         prefix: the destination.
         mode: how data shards get there; may be set later.
+        watch: opens the data shards of the source.
         on_progress: told bytes copied and bytes to copy.
+        follow_links: carry data shards along from wherever links lead.
 
     Attributes:
         bytes_written: bytes that were written so far; links and clones cost none.
@@ -54,7 +57,10 @@ class Stage:
         staged: StagedFiles,
         prefix: str,
         mode: DataMode,
+        watch: Watch,
         on_progress: Callable[[int, int], None] | None,
+        *,
+        follow_links: bool = False,
     ) -> None:
         self.notes: list[str] = []
         self.mode = mode
@@ -62,18 +68,14 @@ class Stage:
         self._plan = plan
         self._staged = staged
         self._prefix = prefix
+        self._watch = watch
+        self._follow_links = follow_links
         self._on_progress = on_progress
         self._copied = 0
         self._to_copy = 0
         header = plan.source.bundle.header
         self._header: BundleHeader = header
-        self._extents: dict[int, list[Extent]] = {}
-        for tensor in plan.tensors:
-            for part in tensor.parts:
-                self._extents.setdefault(part.shard_id, []).append(Extent(tensor.source_key, part))
-        if plan.graph is not None and not plan.graph_changed:
-            graph = plan.source.bundle.entries[GRAPH_KEY]
-            self._extents.setdefault(graph.shard_id, []).append(Extent(GRAPH_KEY, graph))
+        self._extents = carried_extents(plan)
 
     def no_shards(self) -> Layout:
         """Return the layout in which every shard stays what it is."""
@@ -180,7 +182,12 @@ class Stage:
         return Layout(replace(self._header, num_shards=count), entries, slices, shards)
 
     def _carry(self, old: int, path: str) -> tuple[StagedFile, Carried]:
-        with RandomAccessFile(self._source_path(old)) as source:
+        with self._watch.open(self._source_path(old)) as source:
+            if self._prefix == self._plan.source.prefix:  # in place, so a link stays one
+                link = self._staged.symlink(source, path)
+                if link is not None:
+                    return link, "symlink"
+            refuse_foreign(source, self._plan.source.bundle.index.path, follow=self._follow_links)
             return carry_shard(
                 self._staged,
                 source,
@@ -195,7 +202,7 @@ class Stage:
         self, old: int, path: str, shard_id: int, moves: _Moves
     ) -> tuple[StagedFile, Carried]:
         """Write a shard of the kept tensors alone, in the order in which they lie."""
-        with RandomAccessFile(self._source_path(old)) as source:
+        with self._watch.open(self._source_path(old)) as source:
             file = self._staged.create(path, mode=0o600)
             file.take_permissions(source.permissions)
             for extent in sorted(self._extents[old], key=lambda each: each.entry.offset):

@@ -8,11 +8,25 @@ from collections.abc import Iterator
 
 from ckpttool.bundle.naming import shard_path
 from ckpttool.errors import CkptError, SurgeryError, TruncatedError
+from ckpttool.meta.object_keys import GRAPH_KEY
 from ckpttool.storage.folders import sync_folder
 from ckpttool.storage.source import Identity, RandomAccessFile, file_error, identity_of
 from ckpttool.surgery.carry import Extent, verify_extent
 from ckpttool.surgery.companions import removal_notes
+from ckpttool.surgery.links import refuse_foreign
 from ckpttool.surgery.plan import Plan
+
+
+def carried_extents(plan: Plan) -> dict[int, list[Extent]]:
+    """Return what is kept of each data shard of a bundle: its tensors, and an unchanged graph."""
+    extents: dict[int, list[Extent]] = {}
+    for tensor in plan.tensors:
+        for part in tensor.parts:
+            extents.setdefault(part.shard_id, []).append(Extent(tensor.source_key, part))
+    if plan.graph is not None and not plan.graph_changed:
+        graph = plan.source.bundle.entries[GRAPH_KEY]
+        extents.setdefault(graph.shard_id, []).append(Extent(GRAPH_KEY, graph))
+    return extents
 
 
 class Watch:
@@ -40,12 +54,19 @@ class Watch:
         index = plan.source.bundle.index
         self._index = index.path
         self._files[index.path] = index.identity
-        extents: dict[int, list[Extent]] = {}
-        for tensor in plan.tensors:
-            for part in tensor.parts:
-                extents.setdefault(part.shard_id, []).append(Extent(tensor.source_key, part))
-        for shard_id, found in extents.items():
+        for shard_id, found in carried_extents(plan).items():
             self._look_at(shard_path(self._prefix, shard_id, index.header.num_shards), found)
+
+    def refuse_foreign(self, *, follow: bool) -> None:
+        """Refuse data shards that must not be carried along, as carrying them would.
+
+        Raises:
+            SurgeryError: one lies neither with the checkpoint nor in its store.
+        """
+        for path in self._files:
+            if path != self._index and self._index:
+                with self.open(path) as file:
+                    refuse_foreign(file, self._index, follow=follow)
 
     @contextlib.contextmanager
     def guarding(self) -> Iterator[None]:
@@ -55,6 +76,14 @@ class Watch:
         except CkptError:
             self.check()
             raise
+
+    def open(self, path: str) -> RandomAccessFile:
+        """Open a data shard: the one that was looked at, whatever has its name by now."""
+        file = RandomAccessFile(path)
+        if file.identity != self._files.get(path):
+            file.close()
+            raise SurgeryError("the checkpoint changed while it was read", path=path)
+        return file
 
     def check(self, *, index: str | None = None) -> None:
         """Raise `SurgeryError` if a file has been replaced or written to.

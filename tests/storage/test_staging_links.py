@@ -156,13 +156,23 @@ def test_a_source_that_is_exchanged_is_not_linked(tmp_path: Path) -> None:
 
 
 def test_a_symbolic_link_can_be_staged(tmp_path: Path) -> None:
-    with StagedFiles() as staged:
-        staged.symlink("../store/blob", str(tmp_path / "a"))
+    (tmp_path / "blob").write_bytes(b"bytes")
+    (tmp_path / "source").symlink_to("./blob")
+    with StagedFiles() as staged, RandomAccessFile(str(tmp_path / "source")) as source:
+        made = staged.symlink(source, str(tmp_path / "a"))
+        assert made is not None
+        assert made.size == 5
         staged.create(str(tmp_path / "b"))
         assert not (tmp_path / "a").is_symlink()
         staged.commit()
-    assert os.readlink(tmp_path / "a") == "../store/blob"
-    assert sorted(os.listdir(tmp_path)) == ["a", "b"]
+    assert os.readlink(tmp_path / "a") == "./blob"
+    assert sorted(os.listdir(tmp_path)) == ["a", "b", "blob", "source"]
+
+
+def test_what_is_no_link_is_not_made_one(tmp_path: Path) -> None:
+    (tmp_path / "source").write_bytes(b"")
+    with StagedFiles() as staged, RandomAccessFile(str(tmp_path / "source")) as source:
+        assert staged.symlink(source, str(tmp_path / "a")) is None
 
 
 @pytest.mark.parametrize("mode", [0o6755, 0o1777, 0o2640, 0o4600])

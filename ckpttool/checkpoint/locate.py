@@ -84,9 +84,8 @@ def locate(path: str | os.PathLike[str], *, within: bool = False) -> Location:
 
     Args:
         path: what was typed.
-        within: of a folder, or its state file, take only a checkpoint that lies in that folder, as
-            is right where it is to be changed: if the state file names another, that of the same
-            name in the folder.
+        within: of a folder take only a checkpoint that lies in it, as is right where it is to be
+            changed: if its state file names another, that of the same name in the folder.
 
     Raises:
         MissingFileError: there is none; the message says why and names what comes closest.
@@ -132,10 +131,8 @@ def _namesakes(prefix: str) -> tuple[str, ...]:
 
 def leads_elsewhere(location: Location) -> bool:
     """Tell whether a folder was meant and the checkpoint lies in another one."""
-    if location.folder is None:
-        return False
     asked = location.typed if os.path.isdir(location.typed) else location.folder
-    return _is_outside(location.prefix, asked)
+    return location.folder is not None and _is_outside(location.prefix, asked or os.curdir)
 
 
 def saved_model_of(prefix: str) -> str | None:
@@ -288,11 +285,8 @@ def _by_state(typed: str, state_path: str, *, within: bool) -> Location:
         path = os.path.basename(path)
         found = find_checkpoint(os.path.join(folder, path))
         if found is None:
-            raise NotFoundError(
-                f"names '{named}', which lies outside of its folder; to change that checkpoint,"
-                f" name it itself{_folder_hint(folder)}",
-                path=state_path,
-            )
+            reason = f"names '{named}', which lies outside of its folder; name it to change it"
+            raise NotFoundError(reason, path=state_path)
     warnings: list[str] = []
     if path != named:
         why = "lies outside of its folder" if within and outside else "does not exist"

@@ -146,6 +146,7 @@ def convert_exports(
                     target,
                     force=wanted.how.force,
                     follow_links=wanted.how.follow_links,
+                    patience=wanted.how.patience,
                     on_progress=bar,
                 )
                 bar.clear()

@@ -10,10 +10,10 @@ import click
 from ckpttool.checkpoint.locate import locate
 from ckpttool.cli import options
 from ckpttool.cli.conversions import Wanted, convert_checkpoints, convert_exports
-from ckpttool.cli.writing import DRY_RUN, FOLLOW_LINKS, FORMATS
+from ckpttool.cli.writing import DRY_RUN, FOLLOW_LINKS, FORMATS, LOCK_TIMEOUT_OPTION
 from ckpttool.errors import NotFoundError
 from ckpttool.surgery import rules as rule_kinds
-from ckpttool.surgery.apply import WriteOptions
+from ckpttool.surgery.apply import Patience, WriteOptions
 from ckpttool.surgery.companions import META_MODES, MetaMode
 from ckpttool.surgery.convert import FORMS, Form
 from ckpttool.surgery.rules import Rule
@@ -88,6 +88,7 @@ EXAMPLES = (
     help="The .meta file: auto carries it where no key changed, its Saver brought up to date.",
 )
 @FOLLOW_LINKS
+@LOCK_TIMEOUT_OPTION
 @options.format_options(*FORMATS)
 @options.pass_settings
 def command(
@@ -106,6 +107,7 @@ def command(
     update_state: bool,
     meta: str,
     follow_links: bool,
+    lock_timeout: float,
     format: str,
 ) -> None:
     """Bring a checkpoint or an export of an old form up to date.
@@ -135,6 +137,7 @@ def command(
             update_state=update_state,
             meta=cast("MetaMode", meta),
             follow_links=follow_links,
+            patience=Patience(lock_timeout, settings.tell),
         ),
         dry_run=dry_run,
     )

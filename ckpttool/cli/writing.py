@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from functools import wraps
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
@@ -13,7 +14,14 @@ import click
 
 from ckpttool.cli import options
 from ckpttool.cli.failures import Terminated
-from ckpttool.surgery.apply import WriteOptions, plan_receipt, replace_source, write_plan
+from ckpttool.surgery.apply import (
+    LOCK_TIMEOUT,
+    Patience,
+    WriteOptions,
+    plan_receipt,
+    replace_source,
+    write_plan,
+)
 from ckpttool.surgery.carry import DATA_MODES
 from ckpttool.surgery.companions import META_MODES
 from ckpttool.surgery.destination import destination_prefix, unused_place
@@ -24,12 +32,17 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 DRY_RUN = "Print the plan; write nothing, so it need not be said where."
 FORMATS = ("table", "plain", "json", "jsonl", "csv", "markdown", "names")
-
-
 FOLLOW_LINKS = click.option(
     "--follow-links",
     is_flag=True,
     help="Carry data shards along that are links out of the checkpoint's folder.",
+)
+LOCK_TIMEOUT_OPTION = click.option(
+    "--lock-timeout",
+    metavar="SECONDS",
+    type=click.FloatRange(min=0),
+    default=LOCK_TIMEOUT,
+    help="How long to wait for another ckpt that writes there; 60 unless given.",
 )
 
 
@@ -66,6 +79,7 @@ def write_options(function: F) -> F:
         update_state: bool,
         meta: Any,
         follow_links: bool,
+        lock_timeout: float,
         dry_run: bool,
         **kwargs: Any,
     ) -> Any:
@@ -74,7 +88,8 @@ def write_options(function: F) -> F:
         if in_place and (force or data != "auto"):
             raise click.UsageError("--force and --data go with -o")
         prefix = destination_prefix(output) if output is not None else None
-        how = WriteOptions(data, compact, force, update_state, meta, follow_links)
+        patience = Patience(lock_timeout)
+        how = WriteOptions(data, compact, force, update_state, meta, follow_links, patience)
         destination = Destination(prefix, how, dry_run=dry_run, in_place=in_place)
         return function(*args, destination=destination, **kwargs)
 
@@ -102,6 +117,7 @@ def write_options(function: F) -> F:
             help="The .meta file: auto copies it where no key changed.",
         ),
         FOLLOW_LINKS,
+        LOCK_TIMEOUT_OPTION,
     )
     decorated: Any = with_destination
     for decorator in reversed(decorators):
@@ -126,6 +142,7 @@ def carry_out(
     from ckpttool.render.surgery import summary_line, write_changes
 
     how = destination.options
+    how = replace(how, patience=replace(how.patience, tell=settings.tell))
     prefix = plan.source.prefix if destination.in_place else destination.prefix
     source = Source.of(plan.source)  # beforehand: in place there is no such checkpoint afterwards
     if destination.dry_run:

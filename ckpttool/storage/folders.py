@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -150,29 +149,3 @@ def sync_folder(folder: str) -> None:
     except OSError as error:
         if error.errno not in NOT_SUPPORTED:
             raise file_error(error, folder) from error
-
-
-@contextmanager
-def locked_folder(folder: str) -> Iterator[None]:
-    """Hold the lock of a folder; wait for it if another process has it.
-
-    The lock is on the open folder itself, so nothing is left behind, whatever way the process ends.
-    Programs that do not ask for it, such as a trainer, are not kept out. On file systems without
-    locks there is none.
-
-    Args:
-        folder: an existing folder.
-    """
-    try:
-        fd = os.open(folder, _FLAGS)
-    except OSError as error:
-        raise file_error(error, folder) from error
-    except ValueError as error:
-        raise FileAccessError(str(error), path=folder) from error
-    try:
-        with suppress(OSError):
-            fcntl.flock(fd, fcntl.LOCK_EX)
-        yield
-    finally:
-        with suppress(OSError):
-            os.close(fd)

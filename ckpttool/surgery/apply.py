@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from ckpttool.bundle.index import BundleIndex
@@ -27,7 +27,10 @@ from ckpttool.errors import (
     DestinationError,
     SurgeryError,
 )
-from ckpttool.storage.folders import locked_folder, new_folder
+from ckpttool.storage.folders import new_folder
+from ckpttool.storage.locks import LOCK_TIMEOUT as LOCK_TIMEOUT
+from ckpttool.storage.locks import Patience as Patience
+from ckpttool.storage.locks import locked_folder
 from ckpttool.storage.source import RandomAccessFile
 from ckpttool.storage.staging import StagedFiles
 from ckpttool.surgery.carry import DataMode
@@ -68,6 +71,7 @@ class WriteOptions:
         meta: what becomes of a `.meta` file beside the source.
         follow_links: carry data shards and the `.meta` file along even if they are links to what
             lies neither in the folder of the checkpoint nor in the store that its index is in.
+        patience: how long to wait for another writer in the folder.
         generation: format to write; that of the source if None.
         recoding: write every value anew, laid out like this. What changes its format is always
             written anew.
@@ -79,6 +83,7 @@ class WriteOptions:
     update_state: bool = False
     meta: MetaMode = "auto"
     follow_links: bool = False
+    patience: Patience = field(default_factory=Patience)
     generation: Generation | None = None
     recoding: Recoding | None = None
 
@@ -109,7 +114,7 @@ def write_plan(
     check_destination(plan, prefix, generation=generation, force=options.force)
     state = planned_state(prefix) if options.update_state else None
     meta = planned_meta(plan, prefix, options.meta, generation, follow_links=options.follow_links)
-    with new_folder(os.path.dirname(prefix)) as folder, locked_folder(folder):
+    with new_folder(os.path.dirname(prefix)) as folder, locked_folder(folder, options.patience):
         check_destination(plan, prefix, generation=generation, force=options.force)
         if generation == "V1":
             return _write_legacy(
@@ -173,7 +178,7 @@ def replace_source(
     meta = planned_meta(
         plan, prefix, options.meta, plan.source.generation, follow_links=options.follow_links
     )
-    with locked_folder(os.path.dirname(prefix) or os.curdir):
+    with locked_folder(os.path.dirname(prefix) or os.curdir, options.patience):
         if plan.source.generation == "V1":
             plan = plan.with_notes(*notes)
             return _write_legacy(plan, prefix, options, state, meta, on_progress, force=True)

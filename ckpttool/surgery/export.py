@@ -25,7 +25,8 @@ from ckpttool.errors import (
 from ckpttool.meta.saved_model import SAVED_MODEL_NAME, BuiltModel, build_saved_model
 from ckpttool.meta.session_bundle import SessionBundle, read_session_bundle
 from ckpttool.meta.session_signatures import MappedSignature, UnmappedSignature
-from ckpttool.storage.folders import locked_folder, make_folder, new_folder
+from ckpttool.storage.folders import make_folder, new_folder
+from ckpttool.storage.locks import Patience, locked_folder
 from ckpttool.storage.source import RandomAccessFile, file_error
 from ckpttool.storage.staging import StagedFiles
 from ckpttool.surgery.apply import OnProgress, WriteOptions, write_plan
@@ -97,6 +98,7 @@ def convert_export(
     data: DataMode = "auto",
     force: bool = False,
     follow_links: bool = False,
+    patience: Patience | None = None,
     on_progress: OnProgress | None = None,
 ) -> ExportReceipt:
     """Convert an export to a SavedModel.
@@ -108,6 +110,7 @@ def convert_export(
         force: replace a SavedModel that is there, as a whole, and convert an export although
             some of its assets are missing.
         follow_links: as of `WriteOptions`.
+        patience: likewise.
         on_progress: told bytes of variables copied and bytes to copy, if any are.
 
     Raises:
@@ -122,7 +125,7 @@ def convert_export(
     with (
         export.opened() as ckpt,
         new_folder(os.path.dirname(destination)) as parent,
-        locked_folder(parent),
+        locked_folder(parent, patience),
         StagedFolder(destination) as staged,
     ):
         written = export.write(

@@ -10,13 +10,14 @@ from pathlib import Path
 import pytest
 
 from ckpttool.errors import CkptError, FileAccessError, MissingFileError
-from ckpttool.storage.folders import locked_folder, make_folder, new_folder, sync_folder
+from ckpttool.storage.folders import make_folder, new_folder, sync_folder
+from ckpttool.storage.locks import locked_folder
 from tests.support.fixtures import ROOT
 from tests.support.limits import TooSlowError, time_limit
 
 HOLD = """
 import sys
-from ckpttool.storage.folders import locked_folder
+from ckpttool.storage.locks import locked_folder
 with locked_folder(sys.argv[1]):
     print("held", flush=True)
     sys.stdin.readline()

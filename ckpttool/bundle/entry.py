@@ -32,6 +32,9 @@ MAX_SHARDS = 99999
 _NUMBERS = {1: wire.VARINT, 3: wire.VARINT, 4: wire.VARINT, 5: wire.VARINT, 6: wire.FIXED32}
 # What may follow dtype and shape where neither comes again: nothing, or the tag of a later field.
 _LATER_TAGS = (b"", b"\x18", b"\x20", b"\x28", b"\x35", b"\x3a")
+# The bits that say whether a varint goes on: of seven bytes, and as they are in one of each length.
+_HIGH_BITS = 0x80808080808080
+_CONTINUED = tuple(_HIGH_BITS >> 8 * (8 - length) for length in range(8))
 # A string takes a byte for its length at least, all of them four for a checksum; a variant takes
 # both by itself.
 _STRING_MIN, _STRINGS_MIN, _VARIANT_MIN = 1, 4, 5
@@ -142,7 +145,7 @@ def decode_header(data: bytes) -> BundleHeader:
     return BundleHeader(num_shards, bool(endianness), *version, unknown)
 
 
-class _Head(NamedTuple):
+class EntryHead(NamedTuple):
     """What dtype and shape, the first two fields of an entry, say of the rest.
 
     Attributes:
@@ -168,7 +171,7 @@ class EntryDecoder:
     def __init__(self, num_shards: int) -> None:
         self._num_shards = num_shards
         # Most tensors of a checkpoint share a handful of dtypes and shapes.
-        self._heads: dict[bytes, _Head] = {}
+        self._heads: dict[bytes, EntryHead] = {}
 
     def decode(self, data: bytes) -> BundleEntry:
         """Decode an entry and check it against itself.
@@ -193,18 +196,14 @@ class EntryDecoder:
             shard_id = data[pos + 1]
             pos += 2
         if pos < end:
-            at = end - 1
-            if data[pos] != 0x20 or not 0 < at - pos <= 7:
+            # A varint is seven bits of each byte; only its last byte is below 0x80.
+            raw = int.from_bytes(data[pos + 1 : end], "little")
+            length = end - pos - 1
+            if data[pos] != 0x20 or not 0 < length <= 7 or raw & _HIGH_BITS != _CONTINUED[length]:
                 return self._decode_unusual(data)
-            # A varint, its bytes from the last to the first; only the last is below 0x80.
-            offset = data[at]
-            if offset > 0x7F:
-                return self._decode_unusual(data)
-            while at > pos + 1:
-                at -= 1
-                if data[at] < 0x80:
-                    return self._decode_unusual(data)  # something follows the offset
-                offset = offset << 7 | data[at] & 0x7F
+            offset = raw & 0x7F | raw >> 1 & 0x3F80 | raw >> 2 & 0x1FC000 | raw >> 3 & 0xFE00000
+            if length > 4:
+                offset |= raw >> 4 & 0x7F << 28 | raw >> 5 & 0x7F << 35 | raw >> 6 & 0x7F << 42
         if pos > end or shard_id >= min(self._num_shards, 128):
             return self._decode_unusual(data)
         crc = int.from_bytes(data[-4:], "little")
@@ -227,14 +226,17 @@ class EntryDecoder:
             _check_size(dtype, shape, size)
         return entry
 
-    def decode_shape(self, data: bytes) -> tuple[DType, Shape]:
+    def decode_head(self, data: bytes) -> EntryHead:
         """Decode dtype and shape alone, at a fraction of the cost."""
-        head = self._head(data)
+        head = self._heads.get(data[: 4 + data[3]]) if len(data) > 3 else None
+        if head is None:
+            head = self._head(data)
         if head is None or data[4 + data[3] : 5 + data[3]] not in _LATER_TAGS:
-            return self.decode(data)[:2]
-        return head[:2]
+            entry = self.decode(data)
+            return EntryHead(entry.dtype, entry.shape, None, b"")
+        return head
 
-    def _head(self, data: bytes) -> _Head | None:
+    def _head(self, data: bytes) -> EntryHead | None:
         """Return what an entry that begins with dtype and shape says by them; else None."""
         if len(data) < 4 or data[0] != 0x08 or data[1] > 127 or data[2] != 0x12 or data[3] > 127:
             return None
@@ -244,7 +246,7 @@ class EntryDecoder:
             dtype, shape = dtype_of_number(data[1]), decode_shape(raw[4:])
             size = None if dtype.size is None else dtype.size * element_count(shape)
             tail = wire.varint_field(5, size or 0) + b"\x35"
-            head = self._heads[raw] = _Head(dtype, shape, size, tail)
+            head = self._heads[raw] = EntryHead(dtype, shape, size, tail)
         return head
 
 

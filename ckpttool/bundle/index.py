@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import ItemsView, Iterator, Mapping, ValuesView
+from collections.abc import Callable, ItemsView, Iterator, Mapping, ValuesView
 from itertools import takewhile
-from typing import cast
+from typing import TypeVar
 
-from ckpttool.bundle.entry import BundleEntry, BundleHeader, EntryDecoder, decode_header
+from ckpttool.bundle.entry import BundleEntry, BundleHeader, EntryDecoder, EntryHead, decode_header
 from ckpttool.bundle.naming import index_path
 from ckpttool.errors import ChangedError, CkptError, CorruptError, UnsupportedError
 from ckpttool.storage.source import RandomAccessFile, identity_of
@@ -20,33 +20,24 @@ from ckpttool.tensor.slices import TensorSlice
 # Some ten million tensors. An index is held in memory, and a sparse file costs its sender nothing.
 MAX_INDEX_SIZE = 1 << 30
 
-# A record stays bytes until it is asked for.
-_Records = dict[str, bytes | BundleEntry]
+_Records = dict[str, bytes]
+T = TypeVar("T")
 
 
 class EntryMap(Mapping[str, BundleEntry]):
     """The entries of a bundle by key, in the order of the key bytes; decoded when asked for.
 
-    Keys are text: bytes that are not UTF-8 stand as surrogate escapes.
+    Keys are text: bytes that are not UTF-8 stand as surrogate escapes. Decoded entries are not
+    kept: they would take three times the room of the index.
     """
 
     def __init__(self, records: _Records, decoder: EntryDecoder, path: str):
         self._records = records
         self._decoder = decoder
         self._path = path
-        self._complete = False
 
     def __getitem__(self, key: str) -> BundleEntry:
-        record = self._records[key]
-        if isinstance(record, bytes):
-            try:
-                record = self._decoder.decode(record)
-            except CkptError as error:
-                error.offset = None  # counts from the record, whose place in the block is lost
-                error.locate(path=self._path, key=key)
-                raise
-            self._records[key] = record
-        return record
+        return self._decoded(key, self._decoder.decode)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._records)
@@ -58,36 +49,55 @@ class EntryMap(Mapping[str, BundleEntry]):
         return key in self._records
 
     def items(self) -> ItemsView[str, BundleEntry]:
-        """Return keys and entries; all are decoded now, which is quicker than one by one."""
-        return self._decoded().items()
+        """Return keys and entries, which are decoded on the way."""
+        return _Items(self)
 
     def values(self) -> ValuesView[BundleEntry]:
-        """Return the entries; all are decoded now, which is quicker than one by one."""
-        return self._decoded().values()
+        """Return the entries, which are decoded on the way."""
+        return _Values(self)
 
-    def _decoded(self) -> dict[str, BundleEntry]:
-        if not self._complete:
-            records, decode = self._records, self._decoder.decode
-            for key, record in records.items():
-                if isinstance(record, bytes):
-                    try:
-                        records[key] = decode(record)
-                    except CkptError:
-                        self[key]  # raises the same error with its place
-            self._complete = True
-        return cast("dict[str, BundleEntry]", self._records)
+    def decoded(self) -> Iterator[BundleEntry]:
+        """Yield all entries, quicker than by one key after another."""
+        return self._all(self._decoder.decode)
+
+    def described(self) -> dict[str, EntryHead]:
+        """Return dtype and shape of all, which takes less time and room than the entries."""
+        return dict(zip(self._records, self._all(self._decoder.decode_head), strict=True))
 
     def dtype_and_shape(self, key: str) -> tuple[DType, Shape]:
         """Return dtype and shape alone, which costs less than the whole entry."""
+        return self._decoded(key, self._decoder.decode_head)[:2]
+
+    def _decoded(self, key: str, decode: Callable[[bytes], T]) -> T:
         record = self._records[key]
-        if isinstance(record, bytes):
-            try:
-                return self._decoder.decode_shape(record)
-            except CkptError as error:
-                error.offset = None
-                error.locate(path=self._path, key=key)
-                raise
-        return record.dtype, record.shape
+        try:
+            return decode(record)
+        except CkptError as error:
+            error.offset = None  # counts from the record, whose place in the block is lost
+            error.locate(path=self._path, key=key)
+            raise
+
+    def _all(self, decode: Callable[[bytes], T]) -> Iterator[T]:
+        try:
+            yield from map(decode, self._records.values())
+        except CkptError:
+            for key in self._records:
+                self._decoded(key, decode)  # raises the same error with its place
+            raise
+
+
+class _Items(ItemsView[str, BundleEntry]):
+    _mapping: EntryMap
+
+    def __iter__(self) -> Iterator[tuple[str, BundleEntry]]:
+        return zip(self._mapping, self._mapping.decoded(), strict=True)
+
+
+class _Values(ValuesView[BundleEntry]):
+    _mapping: EntryMap
+
+    def __iter__(self) -> Iterator[BundleEntry]:
+        return self._mapping.decoded()
 
 
 class BundleIndex:
@@ -129,7 +139,7 @@ class BundleIndex:
                 self.refuse_changing(error)
                 raise
         header = records.pop("", None)
-        if not isinstance(header, bytes):
+        if header is None:
             raise CorruptError(
                 "the index has no header: its first key is not empty", path=self.path
             )
@@ -215,9 +225,7 @@ class BundleIndex:
             if key not in listed:
                 listed[key] = frozenset(self.entries[key].slices if key in named else ())
             if part in listed[key] and encode_slice_key(name, part) == raw:
-                record = named.pop(odd)
-                if isinstance(record, bytes):
-                    taken.setdefault(key, {})[part] = record
+                taken.setdefault(key, {})[part] = named.pop(odd)
         return taken
 
 

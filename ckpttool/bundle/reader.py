@@ -8,7 +8,7 @@ the whole.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -89,22 +89,31 @@ class BundleReader:
         while self._shards:
             self._shards.popitem()[1].close()
 
-    def shard_files(self) -> list[ShardFile]:
-        """Return the shards in which tensors lie, without opening them."""
-        used: set[int] = set()
-        for key, entry in self.entries.items():
-            if entry.slices:
-                used.update(part.shard_id for _, part in self.index.slice_entries(key))
-            else:
-                used.add(entry.shard_id)
+    def shard_files(self, used: Iterable[int] | None = None) -> list[ShardFile]:
+        """Return the shards in which tensors lie, without opening them.
+
+        Args:
+            used: their numbers, for who knows them; to find them takes a look at every entry.
+        """
+        if used is None:
+            used = self._used_shards()
         out = []
-        for shard_id in sorted(used):
+        for shard_id in sorted(set(used)):
             path = shard_path(self.prefix, shard_id, self.header.num_shards)
             try:
                 out.append(ShardFile(path, os.stat(path).st_size))
             except OSError:
                 out.append(ShardFile(path, None))
         return out
+
+    def _used_shards(self) -> set[int]:
+        used: set[int] = set()
+        for key, entry in self.entries.items():
+            if entry.slices:
+                used.update(part.shard_id for _, part in self.index.slice_entries(key))
+            else:
+                used.add(entry.shard_id)
+        return used
 
     def read(self, key: str, *, copy: bool = True) -> Array:
         """Return the value of a tensor, the slices of a partitioned one joined.

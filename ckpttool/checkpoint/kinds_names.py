@@ -136,7 +136,7 @@ class _NamedKinds:
 
     def __init__(self, entries: Mapping[str, Described], trained: Set[str] | None) -> None:
         self.kinds: dict[str, Kind] = dict.fromkeys(entries, "weight")
-        self._entries = dict(entries.items())
+        self._entries = entries
         self._bases: Set[str] = self._entries.keys() if trained is None else trained
         self.certain: set[str] = set()
         self._keras = KerasNames(self._entries)

@@ -222,16 +222,21 @@ class Checkpoint(Mapping[str, "Array"]):
             kinds_from_names,
         )
 
+        # Dtype and shape are enough.
+        reader = self.reader
+        described = (
+            reader.entries.described() if isinstance(reader, BundleReader) else reader.entries
+        )
         if self.style == "object":
-            return kinds_from_keys(self.entries)
+            return kinds_from_keys(described)
         path = self.location.meta_path
         try:
             # A graph that holds its weights as constants would take longer to read than it helps.
             if path is not None and os.stat(path).st_size <= MAX_GRAPH_FOR_KINDS:
-                return kinds_from_metagraph(self.entries, self.metagraphs[0])
+                return kinds_from_metagraph(described, self.metagraphs[0])
         except (CkptError, OSError, IndexError):
             pass
-        return kinds_from_names(self.entries)
+        return kinds_from_names(described)
 
     @cached_property
     def graph_kinds(self) -> Mapping[str, str]:

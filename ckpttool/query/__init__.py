@@ -2,6 +2,7 @@
 
 source       what all answers say of the checkpoint itself
 listing      the tensors, from the index alone
+rows         the tensors of a listing, held by columns
 grouping     tensors summed up by scope, or numbered layers folded into one row
 folder       the checkpoints of a folder
 tree         the object graph, or the scopes, as a tree

@@ -12,9 +12,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from ckpttool.checkpoint.open import Checkpoint, open_checkpoint
-from ckpttool.checkpoint.select import Listed, Rule, Selector
+from ckpttool.checkpoint.select import Selector
 from ckpttool.errors import CkptError, UnsupportedError
-from ckpttool.meta.object_keys import GRAPH_KEY
 from ckpttool.query import diff_index
 from ckpttool.query.diff_index import Fingerprint, Matching, Side
 from ckpttool.query.diff_renames import Rename, find_renames
@@ -34,8 +33,7 @@ from ckpttool.query.diff_results import (
 )
 from ckpttool.query.diff_scopes import find_moves, rename_map
 from ckpttool.query.integrity_data import Progress
-from ckpttool.query.listing import TensorRow, tensor_rows
-from ckpttool.query.source import Source
+from ckpttool.query.listing import TensorRow
 
 __all__ = [
     "CHANGES",
@@ -125,58 +123,32 @@ def compare(
         jobs: how many threads.
         on_progress: called now and then.
     """
-    one, other, wanted = _sides(a, b, selector, ignore)
-    work = _Comparison(one, other, wanted, tolerance or Tolerance())
+    one, other = diff_index.survey(a, b, selector, ignore)
+    work = _Comparison(one, other, tolerance or Tolerance(), everything=everything)
     work.match()
     work.find_renames()
     work.classify()
     work.compare_graphs()
     if not (first_only and work.differs):
         work.compare_values(jobs, on_progress)
-    return work.result(everything=everything)
-
-
-def _sides(
-    a: Checkpoint, b: Checkpoint, selector: Selector | None, ignore: Iterable[str]
-) -> tuple[Side, Side, set[int] | None]:
-    """Return both sides, and the identities of the selected rows; None where all are selected."""
-    both = [tensor_rows(ckpt) for ckpt in (a, b)]
-    rules = [Rule(pattern, include=False) for pattern in ignore]
-    sides = []
-    if rules:
-        rest = _selected(Selector(rules), (a, b), both)
-        both = [[row for row in rows if id(row) in rest] for rows in both]
-    for ckpt, rows in zip((a, b), both, strict=True):
-        graph = next((row for row in rows if row.key == GRAPH_KEY), None)
-        tensors = rows if graph is None else [row for row in rows if row is not graph]
-        sides.append(Side(ckpt, Source.of(ckpt), tensors, graph))
-    wanted = None
-    if selector is not None and not selector.selects_all:
-        wanted = _selected(selector, (a, b), both)
-    return sides[0], sides[1], wanted
-
-
-def _selected(
-    selector: Selector, ckpts: Iterable[Checkpoint], rows: Iterable[list[TensorRow]]
-) -> set[int]:
-    """Return the identities of the rows that are selected."""
-    parts = [Listed(each, ckpt) for ckpt, each in zip(ckpts, rows, strict=True)]
-    return {id(row) for row in selector.choose(parts).chosen}
+    return work.result()
 
 
 class _Comparison:
     """Two checkpoints being compared, step by step."""
 
-    def __init__(self, a: Side, b: Side, wanted: set[int] | None, tolerance: Tolerance) -> None:
+    def __init__(self, a: Side, b: Side, tolerance: Tolerance, *, everything: bool) -> None:
         self._a = a
         self._b = b
-        self._wanted = wanted
         self._tolerance = tolerance
+        self._everything = everything
         self._trusted = diff_index.trusted(a.source, b.source)
         self._by_key = not (a.source.style == b.source.style == "object")
-        self._matching = Matching()
+        self._matching = Matching(a.rows, b.rows, ((), ()))
         self._renames: list[Rename] = []
         self._found: list[TensorDiff] = []
+        # How many more are equal, of which nothing is kept.
+        self._equal = 0
         self._open: list[tuple[TensorRow, TensorRow, MatchedBy, Rename | None]] = []
         self._graph: GraphDiff | None = None
         self._problems: list[CkptError] = []
@@ -190,9 +162,10 @@ class _Comparison:
     def match(self) -> None:
         """Bring tensors together by name, and look whether their data are there."""
         for side in (self._a, self._b):
-            rows = [*side.rows, *([side.graph_row] if side.graph_row else [])]
-            chosen = (row for row in rows if self._wants(row))
-            self._problems += diff_index.missing_data(side.source, chosen)
+            rows: Iterable[TensorRow] = side.rows
+            if side.wanted is not None:
+                rows = filter(side.wants, rows)
+            self._problems += diff_index.missing_data(side.source, rows)
         self._matching = diff_index.match_keys(self._a, self._b)
         try:
             diff_index.match_full_names(self._a, self._b, self._matching)
@@ -221,17 +194,23 @@ class _Comparison:
 
     def classify(self) -> None:
         """Tell what the indexes tell, and what has to be read."""
-        for row, other, by in self._matching.pairs:
-            if not self._wants(row, other):
-                continue
-            if row.dtype != other.dtype:
-                self._found.append(TensorDiff("dtype", row, other, by))
-            elif row.shape != other.shape:
-                self._found.append(TensorDiff("shape", row, other, by))
-            elif self._trusted and not self._tolerance.exact and diff_index.same_bytes(row, other):
-                self._found.append(TensorDiff("equal", row, other, by))
-            else:
-                self._open.append((row, other, by, None))
+        matching = self._matching
+        places: Iterable[tuple[int, int]] = zip(*matching.places, strict=True)
+        count = len(matching.places[0])
+        if self._a.wanted is not None or self._b.wanted is not None:
+            keys = diff_index.keys_of(matching.a)
+            wanted = (self._a.wanted or frozenset()) | (self._b.wanted or frozenset())
+            places = [place for place in places if keys[place[0]] in wanted]
+            count = len(places)
+        if self._trusted and not self._tolerance.exact and not self._everything:
+            unlike = list(diff_index.unlike(matching, places))
+            self._equal = count - len(unlike)
+            places = unlike
+        for at, other_at in places:
+            self._classify(matching.a[at], matching.b[other_at], "key")
+        for row, other in matching.named:
+            if self._wants(row, other):
+                self._classify(row, other, "full_name")
         for rename in self._renames:
             if not self._wants(rename.a, rename.b):
                 continue
@@ -240,14 +219,25 @@ class _Comparison:
             else:
                 self._found.append(_renamed(rename))
         only_a, only_b = self._left()
-        self._found += [TensorDiff("removed", row, None) for row in only_a if self._wants(row)]
-        self._found += [TensorDiff("added", None, row) for row in only_b if self._wants(row)]
+        self._found += [
+            TensorDiff("removed", row, None) for row in only_a if self._wants(row, None)
+        ]
+        self._found += [TensorDiff("added", None, row) for row in only_b if self._wants(None, row)]
+
+    def _classify(self, row: TensorRow, other: TensorRow, by: MatchedBy) -> None:
+        if row.dtype != other.dtype:
+            self._found.append(TensorDiff("dtype", row, other, by))
+        elif row.shape != other.shape:
+            self._found.append(TensorDiff("shape", row, other, by))
+        elif self._trusted and not self._tolerance.exact and diff_index.same_bytes(row, other):
+            self._found.append(TensorDiff("equal", row, other, by))
+        else:
+            self._open.append((row, other, by, None))
 
     def compare_graphs(self) -> None:
         """Compare the object graphs, unless their bytes are the same."""
         a, b = (
-            row if row is not None and self._wants(row) else None
-            for row in (self._a.graph_row, self._b.graph_row)
+            side.graph_row if side.wants(side.graph_row) else None for side in (self._a, self._b)
         )
         if a is None and b is None:
             return
@@ -300,11 +290,13 @@ class _Comparison:
             else:
                 self._found.append(TensorDiff("value", row, other, by, outcome))
 
-    def result(self, *, everything: bool) -> Diff:
+    def result(self) -> Diff:
         """Return what was found."""
         moves = self._moves(each for each in self._found if each.change == "renamed")
         counts: Counter[Change] = Counter(each.change for each in self._found)
-        tensors = [each for each in self._found if everything or each.change != "equal"]
+        if self._equal:
+            counts["equal"] += self._equal
+        tensors = [each for each in self._found if self._everything or each.change != "equal"]
         return Diff(
             a=self._a.source,
             b=self._b.source,
@@ -318,7 +310,7 @@ class _Comparison:
         )
 
     def _rename_map(self, moves: Sequence[ScopeMove]) -> dict[str, str] | None:
-        by_name = [(a, b) for a, b, by in self._matching.pairs if by == "full_name"]
+        by_name = self._matching.named
         if self._a.source.style == "object" != self._b.source.style:
             return None if moves or by_name else {}
         if not moves and not by_name:
@@ -328,14 +320,13 @@ class _Comparison:
         return rename_map(
             moves,
             [*renamed, *by_name],
-            [row for row, _, by in self._matching.pairs if by == "key"],
+            self._matching.staying(),
             self._left()[0],
             by_key=self._by_key,
         )
 
     def _moves(self, renames: Iterable[TensorDiff]) -> list[ScopeMove]:
-        staying = (row for row, _, by in self._matching.pairs if by == "key")
-        return find_moves(renames, staying, by_key=self._by_key)
+        return find_moves(renames, self._matching.staying(), by_key=self._by_key)
 
     def _left(self) -> tuple[list[TensorRow], list[TensorRow]]:
         """Return the tensors that have no counterpart."""
@@ -360,8 +351,8 @@ class _Comparison:
             return None
         return None if digest is None else (row.dtype, row.shape, digest)
 
-    def _wants(self, *rows: TensorRow) -> bool:
-        return self._wanted is None or any(id(row) in self._wanted for row in rows)
+    def _wants(self, a: TensorRow | None, b: TensorRow | None) -> bool:
+        return self._a.wants(a) or self._b.wants(b)
 
     def _note(self, error: CkptError) -> None:
         """Keep an error, once."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from math import sqrt
@@ -100,31 +100,40 @@ def diff_series(
     found: list[StepRow] = []
     names: list[str] = []
     with ExitStack() as stack:
-        chosen = []
+        opened = []
         for each in there:
             try:
                 ckpt = stack.enter_context(Checkpoint(location_of(each)))
-                chosen.append((each.name, each.step, ckpt, tensor_rows(ckpt)))
+                opened.append((each.name, each.step, ckpt, tensor_rows(ckpt)))
             except CkptError as error:
                 problems.append(error)
-        parts = [Listed(rows, ckpt) for *_, ckpt, rows in chosen]
-        wanted = {id(row) for row in (selector or Selector()).choose(parts).chosen}
-        for *_, ckpt, rows in chosen:
-            kept = (row for row in rows if id(row) in wanted)
-            problems += missing_data(Source.of(ckpt), kept)
+        selected = _selected([(ckpt, rows) for *_, ckpt, rows in opened], selector)
+        for (*_, ckpt, rows), kept in zip(opened, selected, strict=True):
+            problems += missing_data(Source.of(ckpt, rows), kept)
         before: _Step | None = None
-        for number, (name, at, ckpt, rows) in enumerate(chosen):
-            now = _Step(name, at, ckpt, {row.key: row for row in rows if id(row) in wanted})
+        for number, ((name, at, ckpt, _), kept) in enumerate(zip(opened, selected, strict=True)):
+            now = _Step(name, at, ckpt, {row.key: row for row in kept})
             found += _advance(before, now, problems)
             names.append(name)
             if before is not None:
                 before.ckpt.close()
             before = now
             if on_progress is not None:
-                on_progress(number + 1, len(chosen))
+                on_progress(number + 1, len(opened))
     order = {name: number for number, name in enumerate(names)}
     found.sort(key=lambda row: (row.row.key, order[row.checkpoint]))
     return Series(path, tuple(names), tuple(found), tuple(problems))
+
+
+def _selected(
+    listed: Sequence[tuple[Checkpoint, Sequence[TensorRow]]], selector: Selector | None
+) -> list[Sequence[TensorRow]]:
+    """Return what is selected of each checkpoint; a pattern may hold in any of them."""
+    if selector is None or selector.selects_all:
+        return [rows for _, rows in listed]
+    parts = [Listed(list(rows), ckpt) for ckpt, rows in listed]
+    chosen = {id(row) for row in selector.choose(parts).chosen}
+    return [[row for row in part.rows if id(row) in chosen] for part in parts]
 
 
 @dataclass(frozen=True, slots=True)

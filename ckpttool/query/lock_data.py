@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from ckpttool.bundle.naming import shard_path
 from ckpttool.errors import MissingFileError, TruncatedError
 from ckpttool.query.listing import TensorRow
+from ckpttool.query.rows import ends
 from ckpttool.query.source import Source
 from ckpttool.storage.source import RandomAccessFile
 
@@ -31,13 +32,7 @@ def require_data(source: Source, rows: Iterable[TensorRow]) -> None:
         raise MissingFileError("the data shard is missing", path=path)
     if source.generation != "V2":
         return  # data and index are one file
-    ends: dict[int, tuple[int, str]] = {}
-    for row in rows:
-        for place in row.slices or (row,):
-            if place.shard is not None and place.offset is not None:
-                end = (place.offset + (place.bytes or 0), row.key)
-                ends[place.shard] = max(ends.get(place.shard, end), end)
-    for shard, last in sorted(ends.items()):
+    for shard, last in sorted(ends(rows).items()):
         _require_size(shard_path(source.prefix, shard, source.shards), *last)
 
 

@@ -11,14 +11,17 @@ from ckpttool.checkpoint.nearest import quoted
 from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.checkpoint.select import Listed, N, Selector
 from ckpttool.errors import SelectionError
+from ckpttool.query.rows import BundleRows
 
 
-def select_rows(ckpt: Checkpoint, selector: Selector, rows: Sequence[N]) -> list[N]:
+def select_rows(ckpt: Checkpoint, selector: Selector, rows: Sequence[N]) -> Sequence[N]:
     """Return the rows of a checkpoint that are selected.
 
     Raises:
         SelectionError: a pattern selects nothing; files that might have it are named.
     """
+    if selector.selects_all:
+        return rows
     try:
         return selector.choose([Listed(rows, ckpt)]).chosen
     except SelectionError as error:
@@ -54,11 +57,19 @@ class Source:
     missing_shards: tuple[str, ...]
 
     @classmethod
-    def of(cls, ckpt: Checkpoint) -> Source:
-        """Describe an open checkpoint; its shards are looked for, not opened."""
+    def of(cls, ckpt: Checkpoint, rows: Sequence[object] = ()) -> Source:
+        """Describe an open checkpoint; its shards are looked for, not opened.
+
+        Args:
+            ckpt: the checkpoint.
+            rows: all its rows, where they are known: they spare a look at every entry.
+        """
         reader = ckpt.reader
-        files = reader.shard_files()
         bundle = reader if isinstance(reader, BundleReader) else None
+        if bundle is not None and isinstance(rows, BundleRows):
+            files = bundle.shard_files(rows.shards())
+        else:
+            files = reader.shard_files()
         return cls(
             path=ckpt.location.typed,
             prefix=ckpt.prefix,

@@ -167,14 +167,14 @@ def summarize(ckpt: Checkpoint) -> Summary:
     )
     latest = attempt(lambda: _is_latest(ckpt))
     return Summary(
-        source=Source.of(ckpt),
+        source=Source.of(ckpt, rows),
         writer=_writer(graph, metagraphs),
         latest=latest,
         shards=tuple(
             ShardSummary(os.path.basename(file.path), file.size)
             for file in ckpt.reader.shard_files()
         ),
-        totals=_group("", rows),
+        totals=next(_groups(rows, lambda _: ""), Group("", 0, 0, 0)),
         kinds=tuple(_groups(rows, lambda row: row.kind)),
         scopes=tuple(_groups(rows, lambda row: short_name(row).partition("/")[0])),
         steps=steps,
@@ -256,13 +256,11 @@ def _is_latest(ckpt: Checkpoint) -> bool | None:
 
 
 def _groups(rows: Iterable[TensorRow], name_of: Callable[[TensorRow], str]) -> Iterator[Group]:
-    groups: dict[str, list[TensorRow]] = {}
+    sums: dict[str, list[int]] = {}
     for row in rows:
-        groups.setdefault(name_of(row), []).append(row)
-    for name, members in groups.items():
-        yield _group(name, members)
-
-
-def _group(name: str, rows: list[TensorRow]) -> Group:
-    parameters = sum(row.elements for row in rows if row.dtype not in ("string", "variant"))
-    return Group(name, len(rows), parameters, sum(row.bytes or 0 for row in rows))
+        total = sums.setdefault(name_of(row), [0, 0, 0])
+        total[0] += 1
+        total[1] += 0 if row.dtype in ("string", "variant") else row.elements
+        total[2] += row.bytes or 0
+    for name, total in sums.items():
+        yield Group(name, *total)

@@ -86,7 +86,7 @@ class _Finder:
 
     def __init__(self, ckpt: Checkpoint) -> None:
         self._ckpt = ckpt
-        self._rows: list[TensorRow] | None = None
+        self._rows: Sequence[TensorRow] | None = None
 
     def find(self, name: str) -> list[Target]:
         """Return what one name, with or without an index, or one pattern means."""

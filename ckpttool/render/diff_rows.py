@@ -86,7 +86,7 @@ def write_stat(diff: Diff, format: RowFormat, stream: TextIO, terminal: Terminal
     """Write how many tensors came out as what."""
     rows = []
     for change in CHANGES:
-        totals = Totals.of(each.row for each in diff.tensors if each.change == change)
+        totals = Totals.of([each.row for each in diff.tensors if each.change == change])
         if diff.counts[change]:
             rows.append((change, totals.tensors, totals.elements, totals.bytes))
     write_rows(rows, _STAT, format, stream, terminal=terminal)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TextIO, cast
 from ckpttool.query.folder import CheckpointRow
 from ckpttool.query.grouping import FoldedRow, ScopeRow, short_name
 from ckpttool.query.listing import Listing, SliceRow, TensorRow, Totals
+from ckpttool.query.rows import BundleRows
 from ckpttool.render import humanize
 from ckpttool.render.console import Terminal
 from ckpttool.render.jsonout import write_json, write_jsonl
@@ -127,7 +128,11 @@ def _write_tensors(
         write_jsonl(map(tensor_document, listing.rows), stream)
         return
     columns = _TENSOR + _PLACE if long else _TENSOR
-    rows: Iterable[tuple[object, ...]] = map(_usual_cells, listing.rows)
+    rows: Iterable[tuple[object, ...]]
+    if isinstance(listing.rows, BundleRows):
+        rows = listing.rows.cells()
+    else:
+        rows = map(_usual_cells, listing.rows)
     if long or object_paths:
         rows = (
             (

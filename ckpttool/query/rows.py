@@ -1,0 +1,293 @@
+"""The rows of a listing, held by columns.
+
+An index can list millions of tensors, and an object for each of them would take several times the
+room of the index itself. Tensors share a few dtypes, shapes and sizes, so what is held of each is
+its key, references to those, and three numbers; a row is made when somebody looks at it.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from itertools import islice, repeat
+from typing import TYPE_CHECKING, NamedTuple, overload
+
+from ckpttool.coding.checksum import unmask
+from ckpttool.meta.object_keys import object_path
+from ckpttool.tensor.shape import Shape, element_count
+
+if TYPE_CHECKING:
+    from ckpttool.bundle.entry import BundleEntry
+    from ckpttool.bundle.reader import BundleReader
+
+_BATCH = 4096
+
+
+class SliceRow(NamedTuple):
+    """A slice of a partitioned tensor; the attributes are those of `TensorRow`."""
+
+    spec: str
+    shard: int
+    offset: int | None
+    bytes: int | None
+    crc32c: int | None
+
+
+class TensorRow(NamedTuple):
+    """A tensor, as the index describes it.
+
+    Attributes:
+        key: its name in the file.
+        object_path: its short name; None where it has none.
+        dtype: name of the dtype.
+        shape: of the whole tensor.
+        kind: what it is: weight, slot, optimizer, step, ema, iterator, table, graph or other.
+        elements: how many it has.
+        bytes: stored bytes, of all slices together. For V1, where that cannot be told without
+            reading them, what the elements take in memory; None for strings.
+        shard: number of the data shard, or of the file of V1; None for a partitioned tensor.
+        offset: first byte in that shard; None for a partitioned tensor and for V1.
+        crc32c: of the stored bytes, not masked; None for a partitioned tensor and for V1.
+        slices: of a partitioned tensor.
+    """
+
+    key: str
+    object_path: str | None
+    dtype: str
+    shape: tuple[int, ...]
+    kind: str
+    elements: int
+    bytes: int | None
+    shard: int | None
+    offset: int | None
+    crc32c: int | None
+    slices: tuple[SliceRow, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """Sums over tensors; bytes that cannot be told are left out."""
+
+    tensors: int
+    elements: int
+    bytes: int
+
+    @classmethod
+    def of(cls, rows: Sequence[TensorRow]) -> Totals:
+        """Add rows up."""
+        if isinstance(rows, BundleRows):
+            return cls(len(rows), sum(rows.elements()), sum(rows.sizes))
+        elements = size = 0
+        for row in rows:
+            elements += row.elements
+            size += row.bytes or 0
+        return cls(len(rows), elements, size)
+
+
+# What the class itself would call, without the time that takes.
+_new_row: Callable[[tuple[object, ...]], TensorRow] = partial(tuple.__new__, TensorRow)
+_Part = tuple[SliceRow, ...]
+
+
+class BundleRows(Sequence[TensorRow]):
+    """The row of every tensor of a bundle, by key bytes.
+
+    Every entry is decoded and checked when this is made.
+
+    Args:
+        reader: the bundle.
+        kinds: called for the kind of each key, when that is first asked for.
+        object_based: whether keys have object paths.
+
+    Attributes:
+        keys: of all tensors.
+        dtypes: their names.
+        shapes: of the whole tensors.
+        sizes: stored bytes, of all slices together.
+
+    Raises:
+        CorruptError: an entry contradicts itself.
+    """
+
+    def __init__(
+        self, reader: BundleReader, kinds: Callable[[], Mapping[str, str]], *, object_based: bool
+    ) -> None:
+        self.keys = list(reader.entries)
+        self.dtypes: list[str] = []
+        self.shapes: list[Shape] = []
+        self.sizes = array("q")
+        self._shards = array("i")
+        self._offsets = array("q")
+        self._crcs = array("I")
+        self._object_based = object_based
+        self._find_kinds = kinds
+        # By position, the slices of partitioned tensors.
+        self._parts: dict[int, _Part] = {}
+        # Tensors by the hundred thousand share a few shapes.
+        self._counts: dict[Shape, int] = {}
+        entries = iter(reader.entries.values())
+        while batch := list(islice(entries, _BATCH)):
+            self._extend(batch, reader)
+
+    def _extend(self, batch: list[BundleEntry], reader: BundleReader) -> None:
+        dtypes, shapes, shards, offsets, sizes, crcs, slices, _ = zip(*batch, strict=True)
+        start = len(self.shapes)
+        self.dtypes += [dtype.name for dtype in dtypes]
+        self.shapes += shapes
+        self.sizes.extend(sizes)
+        self._shards.extend(shards)
+        self._offsets.extend(offsets)
+        self._crcs.extend(crcs)
+        for shape in set(shapes).difference(self._counts):
+            self._counts[shape] = element_count(shape)
+        if any(slices):
+            for at, listed in enumerate(slices, start):
+                if listed:
+                    self._parts[at] = part = _slice_rows(reader, self.keys[at])
+                    self.sizes[at] = sum(each.bytes or 0 for each in part)
+
+    @cached_property
+    def kinds(self) -> Mapping[str, str]:
+        """The kind of each tensor by key."""
+        return self._find_kinds()
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    @overload
+    def __getitem__(self, at: int) -> TensorRow: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[TensorRow]: ...
+    def __getitem__(self, at: int | slice) -> TensorRow | list[TensorRow]:
+        if isinstance(at, slice):
+            return [self[each] for each in range(*at.indices(len(self)))]
+        at = range(len(self))[at]
+        key, shape = self.keys[at], self.shapes[at]
+        path = object_path(key) if self._object_based else None
+        part = self._parts.get(at, ())
+        return TensorRow(
+            key,
+            path,
+            self.dtypes[at],
+            shape,
+            self.kinds[key],
+            self._counts[shape],
+            self.sizes[at],
+            None if part else self._shards[at],
+            None if part else self._offsets[at],
+            None if part else unmask(self._crcs[at]),
+            part,
+        )
+
+    def __iter__(self) -> Iterator[TensorRow]:
+        rows = map(
+            _new_row,
+            zip(
+                self.keys,
+                self.paths(),
+                self.dtypes,
+                self.shapes,
+                map(self.kinds.__getitem__, self.keys),
+                self.elements(),
+                self.sizes,
+                self._shards,
+                self._offsets,
+                map(unmask, self._crcs),
+                repeat(()),
+            ),
+        )
+        if not self._parts:
+            return rows
+        parts = self._parts
+        return (self[at] if at in parts else row for at, row in enumerate(rows))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Sequence):
+            return NotImplemented
+        return len(self) == len(other) and all(a == b for a, b in zip(self, other, strict=True))
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def paths(self) -> Iterable[str | None]:
+        """Return the object path of each tensor."""
+        return map(object_path, self.keys) if self._object_based else repeat(None, len(self))
+
+    def shards(self) -> list[int]:
+        """Return the numbers of the data shards in which tensors lie."""
+        used = set(self._shards)
+        if self._parts:
+            whole = (number for at, number in enumerate(self._shards) if at not in self._parts)
+            used = {each.shard for part in self._parts.values() for each in part}.union(whole)
+        return sorted(used)
+
+    def comparer(self, other: BundleRows) -> Callable[[int, int], bool]:
+        """Return what tells whether a tensor here and one there are the same by their entries.
+
+        Offset and shard do not count. Of a partitioned tensor it always says no.
+        """
+        of_a = self.dtypes, self.shapes, self.sizes, self._crcs, self._parts
+        of_b = other.dtypes, other.shapes, other.sizes, other._crcs, other._parts
+        dtypes_a, shapes_a, sizes_a, crcs_a, parts_a = of_a
+        dtypes_b, shapes_b, sizes_b, crcs_b, parts_b = of_b
+
+        def alike(at: int, to: int) -> bool:
+            return (
+                crcs_a[at] == crcs_b[to]
+                and sizes_a[at] == sizes_b[to]
+                and dtypes_a[at] == dtypes_b[to]
+                and shapes_a[at] == shapes_b[to]
+                and at not in parts_a
+                and to not in parts_b
+            )
+
+        return alike
+
+    def ends(self) -> dict[int, tuple[int, str]]:
+        """Return for each shard where the last tensor in it ends, and the key of that."""
+        out: dict[int, tuple[int, str]] = {}
+        last: dict[int, int] = {}
+        for at, (shard, offset) in enumerate(zip(self._shards, self._offsets, strict=True)):
+            stop = offset + self.sizes[at]
+            if stop >= last.get(shard, 0) and stop > offset and at not in self._parts:
+                last[shard] = stop
+                out[shard] = max(out.get(shard, (0, "")), (stop, self.keys[at]))
+        rows = (self[at] for at in self._parts)
+        for shard, end in _ends(rows).items():
+            out[shard] = max(out.get(shard, end), end)
+        return out
+
+    def elements(self) -> Iterator[int]:
+        """Return the number of elements of each tensor."""
+        return map(self._counts.__getitem__, self.shapes)
+
+    def cells(self) -> Iterator[tuple[str, str, Shape, str, int]]:
+        """Return key, dtype, shape, kind and bytes of each tensor, quicker than by its row."""
+        kinds = map(self.kinds.__getitem__, self.keys)
+        return zip(self.keys, self.dtypes, self.shapes, kinds, self.sizes, strict=True)
+
+
+def ends(rows: Iterable[TensorRow]) -> dict[int, tuple[int, str]]:
+    """Return for each shard where the last of some tensors ends, and the key of that.
+
+    What has no bytes needs no place.
+    """
+    return rows.ends() if isinstance(rows, BundleRows) else _ends(rows)
+
+
+def _ends(rows: Iterable[TensorRow]) -> dict[int, tuple[int, str]]:
+    out: dict[int, tuple[int, str]] = {}
+    for row in rows:
+        for place in row.slices or (row,):
+            if place.shard is not None and place.offset is not None and place.bytes:
+                end = (place.offset + place.bytes, row.key)
+                out[place.shard] = max(out.get(place.shard, end), end)
+    return out
+
+
+def _slice_rows(reader: BundleReader, key: str) -> _Part:
+    return tuple(
+        SliceRow(str(part), stored.shard_id, stored.offset, stored.size, unmask(stored.crc32c))
+        for part, stored in reader.index.slice_entries(key)
+    )

@@ -148,7 +148,7 @@ class _NamedKinds:
         # By last segment, the names that go on behind the name of another tensor.
         nested: dict[str, list[str]] = {}
         leaves: dict[str, tuple[_Leaf, str, bool]] = {}
-        bases = self._bases
+        bases, optimizers = self._bases, self._optimizers
         for name, entry in self._entries.items():
             scope, _, leaf = name.rpartition("/")
             known = leaves.get(leaf)
@@ -157,9 +157,12 @@ class _NamedKinds:
             what, bare, telling = known
             if telling and leaf in _EVIDENCE:
                 evidence.setdefault(scope, {})[leaf] = entry
-            if self._is_optimizer(name.partition("/")[0]) or self._is_optimizer(
-                scope.rpartition("/")[2]
-            ):
+            head = name.partition("/")[0]
+            known_head = optimizers.get(head)
+            if known_head is None:
+                known_head = self._is_optimizer(head)
+            # Keras 3 has the scope of the optimizer last, and more words than one behind it.
+            if known_head or ("_" in leaf and self._is_optimizer(scope.rpartition("/")[2])):
                 candidates.append(name)
             # Nearly all names need no closer look.
             if what != "plain" or telling or entry.dtype.name in ODD_DTYPES or "eplay" in name:

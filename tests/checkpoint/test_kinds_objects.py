@@ -378,3 +378,37 @@ def test_kinds_need_no_protobuf() -> None:
         "print([name for name in sys.modules if name.startswith(('google', 'numpy'))])"
     )
     assert run_python(code).stdout == "[]\n"
+
+
+@pytest.mark.parametrize(
+    ("path", "dtype", "shape", "kind"),
+    [
+        ("optimizer/global_step", "int64", (), "step"),
+        ("optimizer/step", "int64", (), "optimizer"),
+        ("ckpt_saved_epoch", "int64", (), "step"),
+        ("model/_train_counter", "int64", (), "step"),
+        ("Global_Step", "float32", (), "step"),
+        ("replay_buffer/_data_table/_storage/0", "float32", (100, 3), "other"),
+        ("buffer/_id_table/_storage", "int64", (100,), "other"),
+        ("agent/replay/kernel", "float32", (3, 2), "weight"),
+        ("replay_buffer", "float32", (3, 2), "weight"),
+    ],
+)
+def test_what_stands_beside_weights(
+    path: str, dtype: str, shape: tuple[int, ...], kind: str
+) -> None:
+    entries = {
+        f"optimizer/_iterations{VALUE}": entry("int64"),
+        f"net/kernel{VALUE}": entry("float32", 3, 2),
+        f"{path}{VALUE}": entry(dtype, *shape),
+    }
+    assert kinds_from_keys(entries)[f"{path}{VALUE}"] == kind
+
+
+def test_an_average_without_its_weight_is_a_weight() -> None:
+    made = load("moving_average")
+    graph = ObjectGraph.from_bytes(made.graph)
+    kinds = kinds_from_graph(made.entries, graph)
+    assert kinds[f"net/averages/0{VALUE}"] == "ema"
+    left = {key: one for key, one in made.entries.items() if key != f"net/w{VALUE}"}
+    assert kinds_from_graph(left, graph)[f"net/averages/0{VALUE}"] == "weight"

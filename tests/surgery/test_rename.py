@@ -420,6 +420,18 @@ def test_averages_and_weights_are_exchanged(tmp_path: Path, alone: bool) -> None
         assert again.changes == ()
 
 
+def test_a_weight_with_two_averages(tmp_path: Path) -> None:
+    import ckpttool
+
+    ema = "ExponentialMovingAverage"
+    names = ("w", f"w/{ema}", f"w/{ema}_1")
+    ckpttool.save_checkpoint(str(tmp_path / "m"), {name: [1.0, 2.0] for name in names})
+    with open_checkpoint(str(tmp_path / "m")) as ckpt:
+        plan = Plan.of(ckpt)
+    with pytest.raises(SurgeryError, match="several averages"):
+        promote_averages(plan)
+
+
 def test_object_paths_of_renamed_keys() -> None:
     plan = rename(plan_of(ODD), [PrefixRule("x.y/")])
     assert all(

@@ -122,11 +122,18 @@ def rename_map(
         by_key: as in `find_moves`.
 
     Returns:
-        New name by old name. The first rule that holds for a name decides.
+        New name by old name. The first rule that holds for a name decides. There is none for what
+        `ckpt rename` cannot do: give the root's own tensor a path, make a slot variable of another
+        tensor, or name what belongs to no object.
     """
-    rules = {move.old: move.new for move in moves}
+    pairs = list(renamed)
+    if not by_key:
+        pairs = [(row, new) for row, new in pairs if _can_become(row, new)]
+    going = {path for row, _ in pairs for path in _paths(place_of(row, by_key=by_key))}
+    scopes = {scope for path in going for scope in _scopes(path)}
+    rules = {move.old: move.new for move in moves if move.old in scopes}
     wanted: dict[str, str | None] = {}
-    for row, new in (*((row, None) for row in others), *((row, row) for row in staying), *renamed):
+    for row, new in (*((row, None) for row in others), *((row, row) for row in staying), *pairs):
         place = place_of(row, by_key=by_key)
         if place.optimizer is None and place.path:
             wanted[place.path] = None if new is None else place_of(new, by_key=by_key).path
@@ -139,6 +146,15 @@ def rename_map(
         if aim is not None and became != aim:
             rules[path] = aim
     return {old: rules[old] for old in sorted(rules, key=_by_depth, reverse=True)}
+
+
+def _can_become(row: TensorRow, new: TensorRow) -> bool:
+    """Tell whether a tensor of an object can get the name of another one by a rule for objects."""
+    if split_key(row.key) is None or split_key(new.key) is None:
+        return False
+    old, other = place_of(row), place_of(new)
+    same_sort = (old.optimizer is None) == (other.optimizer is None)
+    return same_sort and bool(old.path and other.path)
 
 
 def _by_depth(path: str) -> tuple[int, str]:

@@ -254,3 +254,25 @@ def test_endless_names_take_no_time(tmp_path: Path) -> None:
     with time_limit(20):
         found = diff(one, save(tmp_path, "other", {f"b/{long}": value, "y": np.float32(2)}))
     assert found.counts == {"renamed": 2}
+
+
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        ("root_attributes/ckpt", "edge_names/ckpt-1"),
+        ("containers/ckpt-1", "root_variable/ckpt"),
+        ("root_variable/ckpt", "containers/ckpt-1"),
+        ("edge_names/ckpt-1", "root_attributes/ckpt"),
+        ("registered_saver/ckpt-1", "containers/ckpt-1"),
+        ("keras3_sgd_momentum/ckpt-1", "legacy_sgd_momentum/ckpt-1"),
+        ("legacy_sgd_momentum/ckpt-1", "keras3_sgd_momentum/ckpt-1"),
+    ],
+)
+def test_rename_takes_every_map(a: str, b: str) -> None:
+    one, other = (bundle(f"v2/tf2.21/{name}").prefix for name in (a, b))
+    found = diff(one, other).rename_map
+    assert found is not None
+    with open_checkpoint(one) as ckpt:
+        plan = Plan.of(ckpt)
+        if found:
+            rename(plan, [MoveRule(old, new) for old, new in found.items()])

@@ -1,7 +1,66 @@
-"""`python -m ckpttool` is `ckpt`."""
+"""`python -m ckpttool` is `ckpt`, and this is where both begin.
+
+To import the commands takes a tenth of a second. Whoever interrupts the program in that time, or
+gives it too little memory for that, is told in a line, as later.
+"""
 
 from __future__ import annotations
 
-from ckpttool.cli.main import script
+import os
+import resource
+import signal
+import sys
+from types import FrameType
+from typing import NoReturn
 
-script()
+# What NumPy takes of the address space when it is imported. Short of that, a library that it
+# brings ends the process with the exit code of a negative answer.
+_NUMPY = 96 << 20
+
+
+def script() -> NoReturn:
+    """Run `ckpt` as a program of its own."""
+    # NumPy brings a library that starts a thread for each processor, none of which is needed.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _interrupted)
+    if resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY:
+        sys.meta_path.insert(0, _Room())
+    try:
+        from ckpttool.cli.main import script as run
+    except MemoryError:
+        _end(b"out of memory", 2)
+    except ImportError as error:
+        if "map segment" not in str(error) and "allocate memory" not in str(error):
+            raise
+        _end(b"out of memory", 2)
+    run()
+
+
+class _Room:
+    """Finds no module, but looks for room before NumPy is imported."""
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> None:
+        """Raise MemoryError where there is none."""
+        if name == "numpy":
+            import mmap
+
+            try:
+                mmap.mmap(-1, _NUMPY).close()
+            except OSError as error:
+                raise MemoryError from error
+
+
+def _interrupted(number: int, frame: FrameType | None) -> NoReturn:
+    _end(b"interrupted", 128 + number)
+
+
+def _end(message: bytes, code: int) -> NoReturn:
+    try:
+        os.write(2, b"ckpt: " + message + b"\n")
+    finally:
+        os._exit(code)
+
+
+if __name__ == "__main__":
+    script()

@@ -86,5 +86,5 @@ def test_metadata(wheel: dict[str, bytes]) -> None:
     metadata = wheel[f"{INFO}/METADATA"].decode("utf-8")
     assert re.search(rf"^Version: {re.escape(ckpttool.__version__)}$", metadata, re.MULTILINE)
     assert "\n# ckpttool\n" in metadata
-    assert b"ckpt = ckpttool.cli.main:script" in wheel[f"{INFO}/entry_points.txt"]
+    assert b"ckpt = ckpttool.__main__:script" in wheel[f"{INFO}/entry_points.txt"]
     assert f"{INFO}/licenses/LICENSE" in wheel

@@ -16,6 +16,7 @@ from ckpttool.cli import options
 from ckpttool.cli.failures import DONE, FAILED, NEGATIVE, complain
 from ckpttool.errors import UnsupportedError
 from ckpttool.query.diff import Diff, Tolerance, compare
+from ckpttool.query.diff_renames import save_map
 from ckpttool.query.diff_series import diff_series
 from ckpttool.render import diff as render
 from ckpttool.render.progress import ProgressBar
@@ -64,6 +65,7 @@ _TOLERANCE = click.FloatRange(0)
     type=click.Path(),
     help="Write the renames as a map for `ckpt rename`; - is standard output.",
 )
+@click.option("--force", is_flag=True, help="Replace FILE of --rename-map.")
 @click.option("--graph", is_flag=True, help="Compare the MetaGraphs in place of the tensors.")
 @click.option("--series", is_flag=True, help="Follow tensors through the folder A.")
 @options.jobs_option("Compare")
@@ -85,6 +87,7 @@ def command(
     name_status: bool,
     quiet: bool,
     rename_map: str | None,
+    force: bool,
     graph: bool,
     series: bool,
     jobs: int | None,
@@ -96,15 +99,11 @@ def command(
     them is read unless --exact is given. Equal content under another key is a rename. Exits with
     0 if there is no difference, 1 if there is one, 2 if something could not be read.
     """
+    if force and rename_map in (None, "-"):
+        raise click.UsageError("--force goes with --rename-map FILE")
     if exact and (rtol is not None or atol is not None or equal_nan):
         raise click.UsageError("--exact leaves no room for --rtol, --atol and --equal-nan")
-    given = zip(_VIEWS, (stat, name_only, name_status), strict=True)
-    views = [name for name, wanted in given if wanted]
-    if len(views) > 1 or (views and format not in ("table", "plain")):
-        raise click.UsageError(
-            "--stat, --name-only and --name-status exclude each other, and print as table or plain"
-        )
-    view = views[0] if views else None
+    view = _view(stat, name_only, name_status, format)
     for_tensors = bool(ignore or exact or rename_map or equal_nan or not selector.selects_all) or (
         rtol,
         atol,
@@ -137,7 +136,7 @@ def command(
             on_progress=bar,
         )
     if rename_map is not None:
-        _write_map(diff, rename_map)
+        _write_map(diff, rename_map, force=force)
     if not quiet and rename_map != "-":
         render.write_diff(diff, format, sys.stdout, settings.terminal(), view=view, everything=all)
     for problem in diff.problems:
@@ -171,6 +170,17 @@ def _diff_graphs(
         terminal = settings.terminal()
         write_graph_diff(found, format, sys.stdout, terminal, view=view, everything=everything)
     return DONE if found.equal else NEGATIVE
+
+
+def _view(stat: bool, name_only: bool, name_status: bool, format: str) -> str | None:
+    """Return the view that was asked for; None for the whole answer."""
+    given = zip(_VIEWS, (stat, name_only, name_status), strict=True)
+    views = [name for name, wanted in given if wanted]
+    if len(views) > 1 or (views and format not in ("table", "plain")):
+        raise click.UsageError(
+            "--stat, --name-only and --name-status exclude each other, and print as table or plain"
+        )
+    return views[0] if views else None
 
 
 def _addresses(a: str, b: str | None) -> tuple[str, str]:
@@ -207,7 +217,7 @@ def _follow(
     return FAILED if found.problems else NEGATIVE if found.changes else DONE
 
 
-def _write_map(diff: Diff, path: str) -> None:
+def _write_map(diff: Diff, path: str, *, force: bool) -> None:
     """Write the renames as a JSON object, which holds names of any characters."""
     if diff.rename_map is None:
         raise UnsupportedError(
@@ -219,5 +229,4 @@ def _write_map(diff: Diff, path: str) -> None:
     if path == "-":
         sys.stdout.write(text)
         return
-    with open(path, "x", encoding="ascii") as file:
-        file.write(text)
+    save_map(text, path, force=force)

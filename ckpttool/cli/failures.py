@@ -183,8 +183,23 @@ def _spell(char: str) -> str:
 class _ClosedStream(io.TextIOBase):
     """Stands for a standard output that was closed before the program started."""
 
+    @property
+    def buffer(self) -> io.RawIOBase:
+        """What takes bytes: nothing does."""
+        return _ClosedBytes()
+
     def writable(self) -> bool:
         return True
 
     def write(self, text: str, /) -> int:
+        raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+
+
+class _ClosedBytes(io.RawIOBase):
+    """The same for bytes."""
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: object, /) -> int:
         raise OSError(errno.EBADF, os.strerror(errno.EBADF))

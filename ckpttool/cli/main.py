@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
@@ -141,11 +142,12 @@ def cli(ctx: click.Context) -> None:
         click.echo(ctx.get_help())
 
 
-def main(args: Sequence[str] | None = None) -> int:
+def main(args: Sequence[str] | None = None, *, begin: Callable[[], object] = lambda: None) -> int:
     """Run `ckpt` and return its exit code.
 
     Args:
         args: the words after the name of the program; those of the process by default.
+        begin: called once whatever is raised is told of.
     """
     # A listing makes objects by the hundred thousand and drops none of them: looking for garbage
     # among them as often as by default takes a third of the time.
@@ -155,6 +157,7 @@ def main(args: Sequence[str] | None = None) -> int:
     instruction = os.environ.get(COMPLETE_VARIABLE) if args is None else None
 
     def work() -> object:
+        begin()
         if instruction:
             from ckpttool.cli.completion import answer_shell
 
@@ -171,8 +174,16 @@ def script() -> NoReturn:
     All work is done and told when `main` returns. What it made, which may be a million objects, is
     left to the operating system: to take it apart first would take longer.
     """
-    code = main()
+    code = main(begin=_take_interrupts)
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):  # whoever reads went away, which has been told
             stream.flush()
     os._exit(code)
+
+
+def _take_interrupts() -> None:
+    """Let an interrupt raise KeyboardInterrupt from now on, unless none are wanted."""
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from ckpttool.query.diff_index import Fingerprint
 from ckpttool.query.listing import TensorRow
+from ckpttool.storage.staging import StagedFiles
 
 _DIGITS = re.compile(r"([0-9]+)")
 # Names from a file may have any number of segments.
@@ -131,3 +132,20 @@ def _natural(row: TensorRow) -> list[tuple[int, str]]:
         (len(part.lstrip("0")), part.lstrip("0")) if at % 2 else (0, part)
         for at, part in enumerate(parts)
     ]
+
+
+def save_map(text: str, path: str, *, force: bool = False) -> None:
+    """Write a map of renames to a file, which appears when it is complete.
+
+    Args:
+        text: the map, in ASCII.
+        path: of the file.
+        force: replace a file that exists.
+
+    Raises:
+        DestinationError: the file exists.
+        FileAccessError: it cannot be written.
+    """
+    with StagedFiles() as files:
+        files.create(path).write(text.encode("ascii"))
+        files.commit(replace_last=force)

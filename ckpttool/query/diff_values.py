@@ -23,7 +23,7 @@ from ckpttool.query.diff_results import Tolerance, Values
 from ckpttool.query.integrity_data import Progress
 from ckpttool.query.listing import TensorRow
 from ckpttool.query.parts import Part
-from ckpttool.storage.processors import default_jobs
+from ckpttool.storage.processors import default_jobs, startable_threads
 from ckpttool.tensor.dtypes import STRING, VARIANT
 from ckpttool.tensor.values import Array
 
@@ -65,7 +65,7 @@ def compare_values(
     count = min(default_jobs() if jobs is None else jobs, _MAX_JOBS)
     with ExitStack() as stack:
         pool = None
-        if count > 1 and total > _ALONE * 8:
+        if count > 1 and total > _ALONE * 8 and (count := startable_threads(count)) > 1:
             pool = stack.enter_context(ThreadPoolExecutor(count))
         reader = _Reader(a, b, tolerance, pool, count + 2)
         begun: deque[tuple[Pair, _Running]] = deque()

@@ -15,7 +15,7 @@ from ckpttool.coding.joined_crc import joined_crc
 from ckpttool.errors import CkptError
 from ckpttool.query.integrity_extents import Extent, Shard
 from ckpttool.query.integrity_files import ShardFiles
-from ckpttool.storage.processors import default_jobs
+from ckpttool.storage.processors import default_jobs, startable_threads
 from ckpttool.tensor.dtypes import STRING, VARIANT
 from ckpttool.tensor.verifier import make_verifier
 
@@ -94,7 +94,7 @@ class _Scan:
 
     def run(self, jobs: int, on_progress: Progress | None) -> None:
         """Do all tasks."""
-        if jobs < 2 or self.total < _ALONE:
+        if jobs < 2 or self.total < _ALONE or (jobs := startable_threads(jobs)) < 2:
             while self.tasks:
                 self.tasks.popleft()()
                 if on_progress is not None:

@@ -211,10 +211,23 @@ def _json_pairs(text: str, path: str) -> Iterable[tuple[str, str]]:
     for old, new in found:
         if not isinstance(new, str) or not old or not new:
             raise SelectionError("the map goes from names to names", path=path, key=old)
+        if not (_can_be_a_name(old) and _can_be_a_name(new)):
+            raise SelectionError(
+                "half of a surrogate pair is in the map; no name has one", path=path, key=old
+            )
         if old in seen:
             raise SelectionError("the name comes twice in the map", path=path, key=old)
         seen[old] = new
     return seen.items()
+
+
+def _can_be_a_name(text: str) -> bool:
+    """Tell whether a key can be called so: names that are not UTF-8 are spelled as Python does."""
+    try:
+        text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _column_pairs(text: str, path: str) -> Iterator[tuple[str, str]]:

@@ -328,7 +328,13 @@ def test_a_map_goes_to_rename_as_it_is(folder: str, tmp_path: Path) -> None:
     assert ckpt("diff", "out/x", "out/other", "--exact", folder=home).code == 0
     # A file that is there stays as it is.
     again = ckpt("diff", "ckpts", "out/other", "--rename-map", "m.json", folder=home)
-    assert again.code == 2 and "m.json: File exists" in again.err and again.out == ""
+    assert again.code == 2 and "m.json: it exists already" in again.err and again.out == ""
+    words = ("diff", "one", "two", "--rename-map", "m.json", "--force", "-q")
+    assert ckpt(*words, folder=home).code == 1
+    assert json.loads((tmp_path / "home" / "m.json").read_text()) != {"net/l1": "net/dense"}
+    assert [name for name in os.listdir(home) if name.endswith(".ckpt-tmp")] == []
+    usage = ckpt("diff", "one", "two", "--force", folder=home)
+    assert usage.code == 2 and "--force goes with --rename-map" in usage.err
     line = "$CKPT diff one two --rename-map - | $CKPT rename one --map - -o out/y"
     assert shell(line, folder=home).code == 0
     done = ckpt("diff", "out/y", "two", "--stat", folder=home)

@@ -230,3 +230,18 @@ def test_a_map_that_is_too_large(tmp_path: Path) -> None:
         file.truncate((64 << 20) + 1)
     with pytest.raises(SelectionError, match="too large"):
         read_map(str(path))
+
+
+@pytest.mark.parametrize("text", ['{"a\\ud800": "b"}', '{"a": "\\udfff"}', '{"a": "\\ud83d"}'])
+def test_half_of_a_surrogate_pair_is_no_name(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "map.json"
+    path.write_text(text)
+    with pytest.raises(SelectionError, match="half of a surrogate pair") as caught:
+        read_map(str(path))
+    assert caught.value.path == str(path)
+
+
+def test_names_of_any_bytes_are_names(tmp_path: Path) -> None:
+    path = tmp_path / "map.json"
+    path.write_text('{"a\\udcff": "\\ud83d\\ude00"}')
+    assert read_map(str(path)) == [MoveRule("a\udcff", "\U0001f600")]

@@ -14,7 +14,7 @@ from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.checkpoint.select import Selector
 from ckpttool.cli import options
 from ckpttool.query.folder import list_folder
-from ckpttool.query.grouping import by_scope, fold_numbers
+from ckpttool.query.grouping import by_scope, fold_numbers, in_order
 from ckpttool.query.listing import SORT_ORDERS, list_tensors
 from ckpttool.render import listing as render
 
@@ -117,9 +117,9 @@ def command(
 
             write(tree=build_tree(ckpt, listing.rows, depth=depth))
         elif depth is not None:
-            write(scopes=by_scope(listing.rows, depth)[:limit])
+            write(scopes=in_order(by_scope(listing.rows, depth), sort)[:limit])
         elif collapse:
-            write(folded=fold_numbers(listing.rows)[:limit])
+            write(folded=in_order(fold_numbers(listing.rows), sort)[:limit])
         else:
             write(long=long, object_paths=object_paths)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from ckpttool.query.listing import TensorRow
 
@@ -49,6 +49,9 @@ class FoldedRow(NamedTuple):
     bytes: int
 
 
+G = TypeVar("G", ScopeRow, FoldedRow)
+
+
 def short_name(row: TensorRow) -> str:
     """Return the object path where there is one, else the key."""
     return row.key if row.object_path is None else row.object_path
@@ -64,6 +67,16 @@ def by_scope(rows: Sequence[TensorRow], depth: int) -> list[ScopeRow]:
         total[1] += row.elements
         total[2] += row.bytes or 0
     return [ScopeRow(*group, *total) for group, total in sums.items()]
+
+
+def in_order(rows: list[G], sort: str) -> list[G]:
+    """Return sums in the order asked for: for `"bytes"` the largest first, not those of the parts.
+
+    Args:
+        rows: in the order of their first tensors.
+        sort: as for `list_tensors`.
+    """
+    return sorted(rows, key=lambda row: -row.bytes) if sort == "bytes" else rows
 
 
 def fold_numbers(rows: Sequence[TensorRow], *, object_paths: bool = True) -> list[FoldedRow]:

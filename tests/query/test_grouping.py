@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ckpttool.query.grouping import FoldedRow, ScopeRow, by_scope, fold_numbers
+from ckpttool.query.grouping import FoldedRow, ScopeRow, by_scope, fold_numbers, in_order
 from ckpttool.query.listing import TensorRow
 
 
@@ -52,3 +52,10 @@ def test_each_number_folds_by_itself() -> None:
     assert [row.name for row in fold_numbers(rows)] == ["l#/h#/q8"]
     # "01" and "1" are two numbers, and a name without numbers stays what it is.
     assert [row.name for row in fold_numbers([_row("a01"), _row("a1"), _row("b")])] == ["a#", "b"]
+
+
+def test_the_largest_sums_come_first() -> None:
+    rows = [_row("a/x", (5,)), _row("b/x", (4,)), _row("b/y", (4,)), _row("c/x", (3,))]
+    scopes = by_scope(rows, 1)
+    assert [row.scope for row in in_order(scopes, "key")] == ["a", "b", "c"]
+    assert [row.scope for row in in_order(scopes, "bytes")] == ["b", "a", "c"]

@@ -32,13 +32,14 @@ class LegacyFiles:
         paths: as given.
         sizes: size of each file once it was opened; None for one that is missing.
         permissions: those of the file that was opened first.
+        identities: what each file was when it was opened first.
     """
 
     def __init__(self, paths: Sequence[str]) -> None:
         self.paths = tuple(paths)
         self.sizes: list[int | None] = [None] * len(self.paths)
         self.permissions: Permissions | None = None
-        self._identities: dict[int, Identity] = {}
+        self.identities: dict[int, Identity] = {}
         self._open: OrderedDict[int, tuple[RandomAccessFile, TableLookup]] = OrderedDict()
 
     def close(self) -> None:
@@ -58,7 +59,7 @@ class LegacyFiles:
         if opened is None:
             file = RandomAccessFile(self.paths[shard_id])
             try:
-                if self._identities.setdefault(shard_id, file.identity) != file.identity:
+                if self.identities.setdefault(shard_id, file.identity) != file.identity:
                     raise ChangedError("the file changed while it was read", path=file.path)
                 self.sizes[shard_id] = file.size
                 self.permissions = self.permissions or file.permissions

@@ -24,7 +24,7 @@ from ckpttool.errors import (
 from ckpttool.legacy.entry import LegacyEntries, LegacyEntry, LegacyPart
 from ckpttool.legacy.files import LegacyFiles
 from ckpttool.legacy.records import find_values
-from ckpttool.storage.source import Permissions, ShardFile
+from ckpttool.storage.source import Identity, Permissions, ShardFile
 from ckpttool.table.values import TableValue
 from ckpttool.tensor.shape import Shape, element_count
 from ckpttool.tensor.slice_key import encode_slice_key
@@ -117,6 +117,11 @@ class LegacyReader:
         if found is None:
             raise MissingFileError("no file of the checkpoint exists", path=self.prefix)
         return found
+
+    @property
+    def identities(self) -> dict[str, Identity]:
+        """By which a later look can tell whether the files are still those that were read."""
+        return {self._files.paths[at]: found for at, found in self._files.identities.items()}
 
     def shard_files(self) -> list[ShardFile]:
         """Return the files in shard order."""

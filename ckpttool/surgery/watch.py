@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from ckpttool.bundle.naming import shard_path
+from ckpttool.bundle.naming import shard_path, split_shard_path
+from ckpttool.bundle.reader import BundleReader
 from ckpttool.errors import CkptError, SurgeryError, TruncatedError
 from ckpttool.meta.object_keys import GRAPH_KEY
 from ckpttool.storage.folders import sync_folder
@@ -40,22 +41,27 @@ class Watch:
     Raises:
         MissingFileError: a file is missing.
         TruncatedError: a shard is shorter than its tensors need it.
-        SurgeryError: a younger shard does not belong to the index.
+        SurgeryError: the checkpoint is not the one any more that was read, or a younger shard does
+            not belong to the index.
     """
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
         self._prefix = plan.source.prefix
         self._files: dict[str, Identity] = {}
+        self._strays: dict[str, Identity] = {}
         if plan.source.generation == "V1":
             self._index = ""  # each file tells of itself
             self._look_at_files()
+            self.check()
             return
         index = plan.source.bundle.index
         self._index = index.path
         self._files[index.path] = index.identity
-        for shard_id, found in carried_extents(plan).items():
-            self._look_at(shard_path(self._prefix, shard_id, index.header.num_shards), found)
+        # Who had to wait for another run that changed the checkpoint in place finds shards gone.
+        with self.guarding():
+            for shard_id, found in carried_extents(plan).items():
+                self._look_at(shard_path(self._prefix, shard_id, index.header.num_shards), found)
 
     def refuse_foreign(self, *, follow: bool) -> None:
         """Refuse data shards that must not be carried along, as carrying them would.
@@ -82,7 +88,7 @@ class Watch:
         file = RandomAccessFile(path)
         if file.identity != self._files.get(path):
             file.close()
-            raise SurgeryError("the checkpoint changed while it was read", path=path)
+            raise _changed(path)
         return file
 
     def check(self, *, index: str | None = None) -> None:
@@ -101,7 +107,25 @@ class Watch:
             except OSError:
                 same = False
             if not same:
-                raise SurgeryError("the checkpoint changed while it was read", path=path)
+                raise _changed(path)
+
+    def outdated(self, shards: Iterable[str]) -> list[str]:
+        """Return shards of another count than the index names that are older than it.
+
+        A run that was killed after it had replaced the index left them. Those of a save that is
+        under way are younger, since its index comes last.
+        """
+        count = self._plan.source.bundle.header.num_shards
+        written = self._files[self._index][3]
+        found = []
+        for path in shards:
+            split = split_shard_path(path)
+            with contextlib.suppress(OSError):
+                identity = identity_of(os.lstat(path))
+                if split and split[2] != count and identity[3] < written:
+                    self._strays[path] = identity
+                    found.append(path)
+        return found
 
     def remove(self, paths: list[str]) -> list[str]:
         """Remove files of the source, but only those that are still the ones that were read.
@@ -112,7 +136,7 @@ class Watch:
         same = []
         for path in paths:
             with contextlib.suppress(OSError):
-                known = self._files.get(path)
+                known = self._files.get(path, self._strays.get(path))
                 if known is None or identity_of(os.stat(path)) == known:
                     same.append(path)
         notes = removal_notes(same)
@@ -120,11 +144,16 @@ class Watch:
         return notes
 
     def _look_at_files(self) -> None:
-        for file in self._plan.source.reader.shard_files():
+        reader = self._plan.source.reader
+        known = {} if isinstance(reader, BundleReader) else reader.identities
+        for file in reader.shard_files():
             try:
-                self._files[file.path] = identity_of(os.stat(file.path))
+                found = identity_of(os.stat(file.path))
             except OSError as error:
+                if file.path in known:
+                    raise _changed(file.path) from error
                 raise file_error(error, file.path) from error
+            self._files[file.path] = known.get(file.path, found)
 
     def _look_at(self, path: str, extents: list[Extent]) -> None:
         last = max(extents, key=lambda each: each.entry.offset + each.entry.size)
@@ -157,3 +186,7 @@ class Watch:
                         offset=extent.entry.offset,
                         key=extent.key,
                     ) from error
+
+
+def _changed(path: str) -> SurgeryError:
+    return SurgeryError("the checkpoint changed while it was read", path=path)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from ckpttool.bundle.naming import find_shards
@@ -18,8 +19,10 @@ from ckpttool.errors import (
     SurgeryError,
 )
 from ckpttool.meta.object_keys import GRAPH_KEY
-from ckpttool.surgery.apply import WriteOptions, plan_receipt, replace_source
+from ckpttool.surgery.apply import WriteOptions, plan_receipt, replace_source, write_plan
 from ckpttool.surgery.plan import Plan
+from ckpttool.surgery.rename import rename
+from ckpttool.surgery.rules import parse_move
 from tests.faults.checkpoints import (
     MODES,
     NAMES,
@@ -33,8 +36,10 @@ from tests.faults.checkpoints import (
     write,
 )
 from tests.support import encoder
+from tests.support.conversions import write_v1
 from tests.support.fixtures import BundleFixture, bundles
 from tests.support.handmade import Bundle, shard_path
+from tests.support.refusals import refused
 
 
 @pytest.fixture(autouse=True)
@@ -226,6 +231,30 @@ def test_in_place_where_only_names_change(small: str, tmp_path: Path) -> None:
     assert found["x", ""] == expected["a", ""]
     assert found["z", ""] == expected["b", ""]
     assert names(tmp_path / "src") == ["m.data-00000-of-00002", "m.data-00001-of-00002", "m.index"]
+
+
+@pytest.mark.parametrize("name", [OBJECTS, NAMES, "v1"])
+def test_who_comes_second_is_told_that_it_changed(name: str, tmp_path: Path) -> None:
+    """Both had read the checkpoint before either changed it in place."""
+    if name == "v1":
+        prefix = str(tmp_path / "m")
+        write_v1(tmp_path / "m", {"net": np.zeros(3), "dense": np.ones(2)})
+    else:
+        prefix = copy_of(name, tmp_path / "src")
+    old = "dense" if name == NAMES else "net"
+    with open_checkpoint(prefix) as first, open_checkpoint(prefix) as second:
+        plans = [
+            rename(Plan.of(ckpt), [parse_move(f"{old}={new}")])
+            for ckpt, new in ((first, "one"), (second, "two"))
+        ]
+        replace_source(plans[0])
+        for write in (replace_source, lambda plan: write_plan(plan, str(tmp_path / "q"))):
+            with refused(SurgeryError, "changed while it was read"):
+                write(plans[1])
+    assert not (tmp_path / "q.index").exists()
+    with open_checkpoint(prefix) as found:
+        assert any(key.startswith("one") for key in found)
+        assert not any(key.startswith("two") for key in found)
 
 
 def test_in_place_again_and_again(tmp_path: Path) -> None:

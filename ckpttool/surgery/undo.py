@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import os
+from types import TracebackType
 
 from ckpttool.bundle.naming import index_path
+from ckpttool.checkpoint.nearest import listed
 from ckpttool.errors import CkptError, SurgeryError
 from ckpttool.storage.folders import sync_folder
 from ckpttool.storage.source import Identity, identity_of
@@ -42,28 +44,40 @@ class Undo:
             raise
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        left: list[str] = []
         if kind is not None and self._ours is not None:
             now = _identity(self._path)
             if now == self._ours:
-                self._put_back()
+                left = self._put_back()
             elif now is not None and now[:2] == self._ours[:2] and issubclass(kind, CkptError):
                 raise SurgeryError("somebody else writes to it", path=self._path)
         remove_quietly(self.old_index)
+        if left and isinstance(error, CkptError):
+            what = "of no checkpoint" if self._before[self._path] is None else "not of the old one"
+            error.message += f"; left behind, and {what}: {listed(left)}"
 
-    def _put_back(self) -> None:
+    def _put_back(self) -> list[str]:
+        """Put the old state back; return the new shards that had to stay."""
         with contextlib.suppress(OSError):
             if _inode(self.old_index) is not None:
                 os.rename(self.old_index, self._path)
             elif self._before[self._path] is None:
                 os.unlink(self._path)
-        if _inode(self._path) == self._before[self._path]:
-            with contextlib.suppress(CkptError):
-                # As long as the old index is not back for good, the new one needs its shards.
-                sync_folder(os.path.dirname(self._path) or os.curdir)
-                for path in self._new:
-                    if self._before[path] is None:
-                        remove_quietly(path)
+        if _inode(self._path) != self._before[self._path]:
+            return []  # it is the new index still, which has its shards
+        new = sorted(path for path in self._new if self._before[path] is None)
+        with contextlib.suppress(CkptError):
+            # As long as the old index is not back for good, the new one needs its shards.
+            sync_folder(os.path.dirname(self._path) or os.curdir)
+            for path in new:
+                remove_quietly(path)
+        return [path for path in new if _inode(path) is not None]
 
 
 def _identity(path: str) -> Identity | None:

@@ -4,7 +4,7 @@
     V1   PREFIX, or PREFIX-00000-of-00002, ...: a table whose first record is a SavedTensorSlices
 
 Either may have a PREFIX.meta beside it. What a writer has not finished (`.tempstate…` files,
-`…_temp` folders) is no checkpoint.
+`…_temp` folders, our own temporary files) is no checkpoint.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from ckpttool.errors import CkptError, FileAccessError
 from ckpttool.meta.state import STATE_NAME as STATE_NAME
 from ckpttool.meta.state import read_state
 from ckpttool.storage.source import file_error
+from ckpttool.storage.temporary import split_temporary
 
 META_SUFFIX = ".meta"
 MAX_SHARDS = 99999
@@ -337,7 +338,8 @@ def _statuses(entries: Iterable[os.DirEntry[str]]) -> list[os.stat_result]:
 
 def _may_be_v1(name: str) -> bool:
     known = name.endswith((INDEX_SUFFIX, META_SUFFIX, ".pb", ".pbtxt", ".json", ".txt"))
-    return not known and name != STATE_NAME and ".tempstate" not in name
+    unfinished = ".tempstate" in name or split_temporary(name) is not None
+    return not (known or unfinished) and name != STATE_NAME
 
 
 def _is_v1(entry: os.DirEntry[str]) -> bool:

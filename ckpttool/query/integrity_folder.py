@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 
 from ckpttool.bundle.naming import INDEX_SUFFIX, index_path, split_shard_path
@@ -20,10 +20,10 @@ from ckpttool.checkpoint.named import other_paths
 from ckpttool.errors import CkptError, MissingFileError
 from ckpttool.meta.state import CheckpointState, read_state
 from ckpttool.query.integrity_findings import Finding, finding, finding_of
+from ckpttool.storage.leftovers import lock_tag
 from ckpttool.storage.source import file_error
-from ckpttool.storage.temporary import TEMPORARY_SUFFIX
+from ckpttool.storage.temporary import split_temporary
 
-_OURS = re.compile(rf"\.(?P<name>.+)\.[0-9a-f]{{16}}{re.escape(TEMPORARY_SUFFIX)}\Z", re.DOTALL)
 _THEIRS = re.compile(r"(?P<name>.+)\.(?:tempstate[0-9]+|tmp[0-9a-f]{32})\Z", re.DOTALL)
 _THEIR_FOLDER = re.compile(r"(?P<name>.+)_temp(?:_[0-9a-f]{32})?\Z", re.DOTALL)
 _PART = re.compile(r"part-[0-9]{5,}-of-[0-9]{5,}|.*\.tempstate[0-9]+\Z")
@@ -168,7 +168,7 @@ class _Known:
         return self._outside[folder]
 
 
-def _leftovers(folder: str, names: Iterable[str], base: str | None = None) -> Iterator[Finding]:
+def _leftovers(folder: str, names: Collection[str], base: str | None = None) -> Iterator[Finding]:
     """Tell of what was begun and neither finished nor removed.
 
     Args:
@@ -176,13 +176,15 @@ def _leftovers(folder: str, names: Iterable[str], base: str | None = None) -> It
         names: those in it.
         base: only what was to become a file of this checkpoint.
     """
+    locks = _locks_alone(names)
     for name in sorted(names):
-        ours, theirs, of_folder = _OURS.match(name), _THEIRS.match(name), _THEIR_FOLDER.match(name)
-        match = ours or theirs or of_folder
-        if match is None or (base is not None and not _is_member(match["name"], base)):
+        ours, theirs, of_folder = _ours(name, locks), _THEIRS.match(name), _THEIR_FOLDER.match(name)
+        match = theirs or of_folder
+        stands_for = ours if ours is not None else match["name"] if match else None
+        if stands_for is None or (base is not None and not _is_member(stands_for, base)):
             continue
         path = os.path.join(folder, name)
-        if ours or theirs:
+        if ours is not None or theirs:
             size, modified = _size(path), _modified(path)
         elif os.path.isdir(path):
             inside = [os.path.join(path, each) for each in _names_or_none(path)]
@@ -192,8 +194,22 @@ def _leftovers(folder: str, names: Iterable[str], base: str | None = None) -> It
             modified = max(map(_modified, [path, *inside]))
         else:
             continue
-        writer = "ckpt" if ours else "TensorFlow"
+        writer = "TensorFlow" if ours is None else "ckpt"
         yield finding("leftover", _leftover(writer, modified), path, size=size)
+
+
+def _locks_alone(names: Iterable[str]) -> set[str]:
+    """Return the names of lock files that there is no file for."""
+    tags = {found[1] for found in map(split_temporary, names) if found}
+    return {name for name in names if (tag := lock_tag(name)) and tag not in tags}
+
+
+def _ours(name: str, locks: set[str]) -> str | None:
+    """Return what a temporary name of this package stands for; of a lock file that is nothing."""
+    found = split_temporary(name)
+    if found is None:
+        return "" if name in locks else None
+    return found[0]
 
 
 def _leftover(writer: str, modified: float) -> str:

@@ -7,4 +7,5 @@ locks           one writer at a time
 staging         writing: temporary siblings that become visible together or not at all
 staged_file     one of these, changed through its descriptor only
 temporary       what they are called
+leftovers       which runs are alive, and what the others left behind
 """

@@ -75,10 +75,15 @@ class OpenFolder:
         """Give a file another name; who has that now loses it."""
         os.rename(name, other, src_dir_fd=self._fd, dst_dir_fd=self._fd)
 
-    def remove(self, name: str) -> None:
-        """Take a name away; that this cannot be done is no matter."""
-        with suppress(OSError, ValueError):
+    def remove(self, name: str) -> bool:
+        """Take a name away; tell whether it is gone. That it cannot be taken is no error."""
+        try:
             os.unlink(name, dir_fd=self._fd)
+        except FileNotFoundError:
+            return True
+        except (OSError, ValueError):
+            return False
+        return True
 
     def sync(self) -> None:
         """Make the names durable, where the file system can."""

@@ -143,10 +143,10 @@ class StagedFile:
             with suppress(OSError):
                 os.close(fd)
 
-    def remove(self) -> None:
-        """Remove it, as long as it has its temporary name only."""
+    def remove(self) -> bool:
+        """Remove it, as long as it has its temporary name only; tell whether that name is gone."""
         self.close()
-        self._folder.remove(self.names[0])
+        return self._folder.remove(self.names[0])
 
     def publish(self, *, replace: bool) -> None:
         """Give the file its name.

@@ -4,6 +4,8 @@ Each file is written under a temporary name beside its destination:
 
     ckpt-3.index  ->  .ckpt-3.index.9f86d081884c7d65.ckpt-tmp
 
+What a killed run left of these is removed by the next one that writes to the same destination.
+
 Whoever reads a checkpoint starts from its index. So `commit` makes all bytes durable, then gives
 the other files their names and makes those durable, and only then the last one, the index, its: in
 one step, which is the only one that a reader can notice.
@@ -28,6 +30,7 @@ from types import TracebackType
 
 from ckpttool.errors import ChangedError, CkptError, DestinationError, FileAccessError
 from ckpttool.storage.folders import NOT_SUPPORTED, OpenFolder
+from ckpttool.storage.leftovers import SetLock, clear_leftovers, destination_of
 from ckpttool.storage.source import RandomAccessFile, file_error, inode_of
 from ckpttool.storage.staged_file import StagedFile
 from ckpttool.storage.temporary import temporary_path
@@ -46,6 +49,7 @@ class StagedFiles:
         self._files: list[StagedFile] = []
         self._spare: list[str] = []
         self._folders: dict[str, OpenFolder] = {}
+        self._locks: list[SetLock] = []
         self._tag = secrets.token_hex(8)
 
     def __enter__(self) -> StagedFiles:
@@ -220,6 +224,8 @@ class StagedFiles:
                     self._sync_folders()
                     claim.take_back()
             raise
+        if remove_quietly(claim.temporary):
+            self._spare.remove(claim.temporary)
         self._tidy()
 
     def _claim(self, path: str) -> StagedFile:
@@ -229,26 +235,33 @@ class StagedFiles:
         try:
             claim.open(0o600)
         except OSError as error:
+            claim.close()
             raise file_error(error, path) from error
         claim.close()
         return claim
 
     def _tidy(self) -> None:
-        """Remove the temporary names when the files have their own."""
+        """Remove the temporary names when the files have their own, and those of dead runs."""
+        done: dict[str, set[str]] = {}
         for staged in self._files:
-            staged.remove()
+            folder, name = os.path.split(staged.path)
+            done.setdefault(folder, set()).add(destination_of(name))
+        self._remove_files()
         self._sync_folders()
-        self._files.clear()
-        self._close_folders()
+        for folder, names in done.items():
+            clear_leftovers(folder, names, self._tag)
+        if not self._spare:  # else there is something that is needed until `abandon`
+            self._release()
 
     def abandon(self) -> None:
         """Remove what has been written and not committed."""
-        for staged in self._files:
-            staged.remove()
-        self._files.clear()
-        for name in self._spare:
-            remove_quietly(name)
-        self._close_folders()
+        for step in (self._remove_all, self._release):
+            try:
+                step()
+            except BaseException:  # an interrupt: what it came upon is tried once more
+                step()
+                self._release()
+                raise
 
     def spare_name(self, path: str) -> str:
         """Return a temporary name for something else, which is removed in the end."""
@@ -261,6 +274,8 @@ class StagedFiles:
         try:
             if folder not in self._folders:
                 self._folders[folder] = OpenFolder(folder)
+                self._locks.append(SetLock(self._folders[folder], self._tag))
+                self._locks[-1].acquire()
             staged = StagedFile(path, temporary_path(path, self._tag), self._folders[folder])
             # A name that is too long is refused now, not when all has been written.
             self._folders[folder].status(os.path.basename(path))
@@ -271,6 +286,14 @@ class StagedFiles:
         # Remembered before it is made: an interrupt may come right after that.
         self._files.append(staged)
         return staged
+
+    def _remove_all(self) -> None:
+        self._remove_files()
+        self._spare = [name for name in self._spare if not remove_quietly(name)]
+
+    def _remove_files(self) -> None:
+        """Remove the temporary names; those that cannot be removed are tried again later."""
+        self._files = [staged for staged in self._files if not staged.remove()]
 
     def _drop(self, staged: StagedFile) -> None:
         staged.remove()
@@ -283,12 +306,21 @@ class StagedFiles:
             except OSError as error:
                 raise file_error(error, path or os.curdir) from error
 
-    def _close_folders(self) -> None:
+    def _release(self) -> None:
+        """Let go of the locks, and of the folders, after the last of the temporary names."""
+        while self._locks:
+            self._locks[-1].release(remove=not (self._files or self._spare))
+            self._locks.pop()
         while self._folders:
             self._folders.popitem()[1].close()
 
 
-def remove_quietly(path: str) -> None:
-    """Remove a file; that it cannot be removed is no matter."""
-    with suppress(OSError):
+def remove_quietly(path: str) -> bool:
+    """Remove a file; tell whether it is gone. That it cannot be removed is no error."""
+    try:
         os.unlink(path)
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return True

@@ -9,9 +9,12 @@ so that every name that a file can have can be staged.
 from __future__ import annotations
 
 import os
+import re
 import secrets
 
 TEMPORARY_SUFFIX = ".ckpt-tmp"
+
+_TEMPORARY = re.compile(rf"\.(.+)\.([0-9a-f]{{16}}){re.escape(TEMPORARY_SUFFIX)}\Z", re.DOTALL)
 
 # Of a name in a temporary one; with what is added it is shorter than any file system's limit.
 _LONGEST_STEM = 96
@@ -38,3 +41,17 @@ def temporary_stem(name: str) -> str:
 
     digest = sha256(raw).hexdigest()[:8]
     return os.fsdecode(raw[: _LONGEST_STEM - 9]) + "~" + digest
+
+
+def split_temporary(name: str) -> tuple[str, str] | None:
+    """Return the stem and the tag of a temporary name; None for another name."""
+    match = _TEMPORARY.match(name)
+    return (match[1], match[2]) if match else None
+
+
+def stands_for_part(stem: str, destination: str) -> bool:
+    """Tell whether a stem may be that of a name too long for it which begins like a destination."""
+    raw, wanted = os.fsencode(stem), os.fsencode(destination)
+    if len(raw) != _LONGEST_STEM or raw[-9:-8] != b"~":
+        return False
+    return wanted.startswith(raw[:-9]) or raw[: len(wanted) + 1] in (wanted + b".", wanted + b"-")

@@ -10,7 +10,8 @@ one whole; what may be left over has names that end in `.ckpt-tmp`, or another s
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,7 @@ from ckpttool.bundle.naming import (
 from ckpttool.checkpoint.folder import STATE_NAME, Generation
 from ckpttool.checkpoint.locate import leads_elsewhere
 from ckpttool.errors import (
+    CkptError,
     CorruptError,
     DestinationError,
     SurgeryError,
@@ -190,7 +192,7 @@ def replace_source(
                 if options.compact or plan.graph_changed:
                     layout = stage.all_shards(compact=options.compact, taken=_counts(old))
                 else:
-                    layout, old = stage.no_shards(), []
+                    layout, old = stage.no_shards(), watch.outdated(old)
                 stage.index(layout)
             with Undo(prefix, staged, layout) as undo:
                 staged.commit(replace_last=True, before_last=watch.check)
@@ -356,7 +358,8 @@ def _finish(
     notes: Iterable[str] = (),
 ) -> Receipt:
     """Do what is left to do when the checkpoint is there, and tell what was done."""
-    meta_path, meta_notes = meta.write()
+    with _already_written(prefix):
+        meta_path, meta_notes = meta.write()
     receipt = Receipt(
         prefix=prefix,
         tensors=len(plan.tensors) if tensors is None else tensors,
@@ -368,5 +371,16 @@ def _finish(
         notes=(*plan.notes, *notes, *meta_notes),
     )
     if state is not None:
-        replace(state, prefix=receipt.address).write()
+        with _already_written(receipt.address):
+            replace(state, prefix=receipt.address).write()
     return receipt
+
+
+@contextmanager
+def _already_written(address: str) -> Iterator[None]:
+    """Say of an error that the checkpoint itself is there all the same."""
+    try:
+        yield
+    except CkptError as error:
+        error.message += f"; the checkpoint '{address}' itself is written"
+        raise

@@ -22,6 +22,8 @@ from tests.support.faults import PLAUSIBLE, REMOVALS, Call, Fault
 ESSENTIAL = frozenset(("create", "write", "fsync", "fsync_folder", "rename", "mkdir"))
 # How a broken disk, a full one, and one that became read-only go on.
 LASTING = (errno.EIO, errno.ENOSPC, errno.EROFS)
+# How a folder is made durable.
+SYNCS = ("open_folder", "fsync_folder")
 SHORT = ("write", "pread", "preadv")
 # The parts of a name that tell one file of a kind from another.
 _KIND = re.compile(r"[0-9a-f]{16}|\d+-of-\d+")
@@ -110,22 +112,25 @@ def retiring(operation: Operation, calls: list[Call]) -> float:
 
     By then the new one is there for good.
     """
-    old = operation.old and operation.generation == "V1"
-    made = (each.number for each in calls if each.name == "create" and "-of-00002." in each.path)
-    return min(made, default=math.inf) if old else math.inf
+    if not operation.old or operation.generation != "V1":
+        return math.inf
+    named = [each.number for each in calls if each.target.endswith("-00000-of-00003")]
+    opened = (each.number for each in calls if each.name == "open_folder")
+    return min((at for at in opened if named and at > named[-1]), default=math.inf)
 
 
 def strike(oracle: Oracle, trouble: Trouble) -> Verdict:
     """Do the operation with one fault in it, and judge what came of it."""
     root = oracle.fresh()
     files = len(os.listdir("/proc/self/fd"))
-    done = True
+    done, message = True, ""
     with oracle.operation.prepared(root) as write:
         try:
             with oracle.operation.system(root, before=trouble.before) as system:
                 write(False)
         except CkptError as error:
             done = False
+            message = str(error)
             assert error.path is not None or error.key is not None, f"no place: {error}"
         assert not system.open_files, f"open: {system.open_files}"
     assert len(os.listdir("/proc/self/fd")) <= files
@@ -133,6 +138,8 @@ def strike(oracle: Oracle, trouble: Trouble) -> Verdict:
     end = retiring(oracle.operation, system.calls)
     late = any(call.number >= end for call in trouble.struck)
     verdict = oracle.check(done=done, tolerated=trouble.tolerated or late)
+    if verdict.shards and all(call.name in SYNCS for call in trouble.struck):
+        assert any(os.path.basename(name) in message for name in verdict.shards), message
     hard = [call for call in trouble.struck if call.name in ESSENTIAL and trouble.hard]
     hard = [call for call in hard if call.number < end]
     assert not (done and hard), f"said to be done in spite of {hard}"

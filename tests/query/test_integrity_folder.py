@@ -63,6 +63,7 @@ def test_a_tidy_folder(folder: Path) -> None:
     [
         (".ckpt-6.index.0123456789abcdef.ckpt-tmp", "ckpt"),
         (".other.data-00000-of-00001.0123456789abcdef.ckpt-tmp", "ckpt"),
+        (".0123456789abcdef.ckpt-lock", "ckpt"),
         ("ckpt-6.data-00000-of-00001.tempstate17283940", "TensorFlow"),
         ("ckpt-6.index.tempstate1", "TensorFlow"),
         ("checkpoint.tmp0123456789abcdef0123456789abcdef", "TensorFlow"),

@@ -28,7 +28,8 @@ def write_all(staged: StagedFiles, folder: Path) -> None:
 def test_nothing_is_visible_before_commit(tmp_path: Path) -> None:
     with StagedFiles() as staged:
         write_all(staged, tmp_path)
-        visible = os.listdir(tmp_path)
+        lock, *visible = sorted(os.listdir(tmp_path), key=lambda name: name.endswith("-tmp"))
+        assert lock.endswith(".ckpt-lock")
         assert len(visible) == 3
         assert all(n.startswith(".m.") and n.endswith(TEMPORARY_SUFFIX) for n in visible)
         staged.commit()
@@ -64,8 +65,9 @@ def test_two_sets_for_the_same_names_do_not_share_temporary_files(tmp_path: Path
     with StagedFiles() as first, StagedFiles() as second:
         first.create(str(tmp_path / "a")).write(b"first")
         second.create(str(tmp_path / "a")).write(b"second")
-        assert len(os.listdir(tmp_path)) == 2
+        assert len(list(tmp_path.glob(".a.*"))) == 2
         first.commit()
+        assert len(list(tmp_path.glob(".a.*"))) == 1
         with pytest.raises(DestinationError):
             second.commit()
     assert folder_contents(tmp_path) == {"a": b"first"}
@@ -252,7 +254,7 @@ def test_a_clone_is_a_file_of_its_own(tmp_path: Path) -> None:
     with StagedFiles() as staged:
         file = staged.clone(RandomAccessFile(str(source)), str(tmp_path / "a"))
         if file is None:
-            assert os.listdir(tmp_path) == ["source"]
+            assert list(tmp_path.glob(".a.*")) == []
             staged.create(str(tmp_path / "a")).write(bytes(10_000))
         else:
             assert file.size == 10_000
@@ -296,3 +298,28 @@ def test_a_file_that_would_be_seen_by_more_people_is_refused(
                 wide.take_permissions(permissions)
             assert caught.value.path == str(tmp_path / "wide")
         monkeypatch.undo()
+
+
+def test_what_a_dead_run_left_goes_with_the_next_success(tmp_path: Path) -> None:
+    tag = "0123456789abcdef"
+    for name in (f".{tag}.ckpt-lock", f".m.index.{tag}.ckpt-tmp", f".m.meta.{tag}.ckpt-tmp"):
+        (tmp_path / name).touch()
+    with StagedFiles() as staged:
+        write_all(staged, tmp_path)
+    assert len(os.listdir(tmp_path)) == 3
+    with StagedFiles() as staged:
+        write_all(staged, tmp_path)
+        staged.commit()
+    assert folder_contents(tmp_path) == FILES
+
+
+def test_what_is_kept_to_undo_is_that_of_a_living_run(tmp_path: Path) -> None:
+    with StagedFiles() as first, StagedFiles() as second:
+        kept = Path(first.spare_name(str(tmp_path / "m.index.old")))
+        write_all(first, tmp_path)
+        kept.touch()
+        first.commit()
+        second.create(str(tmp_path / "m.index")).write(b"later")
+        second.commit(replace_last=True)
+        assert kept.exists()
+    assert folder_contents(tmp_path) == {**FILES, "m.index": b"later"}

@@ -1,0 +1,192 @@
+"""What killed runs left behind, told from what others are still at.
+
+All temporary names of a set of files have its tag in them. Before the first of them a lock file is
+made, which is removed after the last:
+
+    .ckpt-3.index.9f86d081884c7d65.ckpt-tmp
+    .9f86d081884c7d65.ckpt-lock
+
+As long as the run lives it holds that file locked, and whatever way it ends the operating system
+lets go of the lock. So a tag whose lock can be had is that of a dead run. Of a tag without a lock
+file, as on a file system without locks, nobody knows; there a day without a change tells.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import shutil
+import stat
+import time
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
+
+from ckpttool.storage.folders import OpenFolder
+from ckpttool.storage.temporary import TEMPORARY_SUFFIX, split_temporary, stands_for_part
+
+LOCK_SUFFIX = ".ckpt-lock"
+
+_LOCK = re.compile(rf"\.([0-9a-f]{{16}}){re.escape(LOCK_SUFFIX)}\Z")
+# What is added to the name of a checkpoint for a file of it, and to that for what stands for it.
+_MEMBER = re.compile(
+    r"(?:\.index|\.meta|\.data-\d{5,}-of-\d{5,}|-\d{5}-of-\d{5})?(?:\.old|\.claim)?\Z"
+)
+_ABANDONED = 86400.0
+
+
+def lock_tag(name: str) -> str | None:
+    """Return the tag of the set whose lock file has this name; None for another name."""
+    match = _LOCK.match(name)
+    return match[1] if match else None
+
+
+class SetLock:
+    """The lock of a set of files in one folder, held from `acquire` until `release`.
+
+    Where the file system has no locks there is no lock file either.
+
+    Args:
+        folder: the folder.
+        tag: of the set.
+    """
+
+    def __init__(self, folder: OpenFolder, tag: str) -> None:
+        self._folder = folder
+        self._name = f".{tag}{LOCK_SUFFIX}"
+        self._fd = -1
+        self._held = False
+
+    def __del__(self) -> None:
+        self._close()  # whoever writes there next removes the file
+
+    def acquire(self) -> None:
+        """Make the lock file and lock it.
+
+        Raises:
+            OSError: the file cannot be made.
+        """
+        self._held = True  # before it is made: an interrupt may come right after that
+        while True:
+            self._fd = self._folder.create(self._name, 0o600)
+            try:
+                fcntl.flock(self._fd, fcntl.LOCK_EX)
+            except OSError:
+                self.release()
+                return
+            if self._is_there():
+                return
+            self._close()  # somebody took it for one of a dead run
+
+    def release(self, *, remove: bool = True) -> None:
+        """Let go of the lock; the folder must be open still.
+
+        Args:
+            remove: remove the lock file; not where files of the set could not be removed.
+        """
+        if self._held:
+            if remove:
+                self._folder.remove(self._name)
+            self._held = False  # not before: an interrupt may come between
+        self._close()
+
+    def _close(self) -> None:
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            with suppress(OSError):
+                os.close(fd)
+
+    def _is_there(self) -> bool:
+        found = self._folder.status(self._name)
+        return found is not None and os.path.samestat(found, os.fstat(self._fd))
+
+
+def destination_of(name: str) -> str:
+    """Return the name of the checkpoint that a file of this name is part of, or else the name."""
+    for at in range(1, len(name)):
+        if name[at] in ".-" and _MEMBER.match(name, at):
+            return name[:at]
+    return name
+
+
+def clear_leftovers(folder: str, destinations: Collection[str], own: str = "") -> None:
+    """Remove what dead runs left behind that wrote to the same destinations.
+
+    What cannot be removed stays.
+
+    Args:
+        folder: the folder; empty for the current one.
+        destinations: names of checkpoints or of single files in it.
+        own: the tag of the set that asks.
+    """
+    sets: dict[str, list[tuple[str, str]]] = {}
+    try:
+        names = os.listdir(folder or os.curdir)
+    except OSError:
+        return
+    for name in names:
+        if name.endswith(TEMPORARY_SUFFIX):
+            found = split_temporary(name)
+            if found:
+                sets.setdefault(found[1], []).append((name, found[0]))
+        elif name.endswith(LOCK_SUFFIX) and (match := _LOCK.match(name)):
+            sets.setdefault(match[1], [])
+    sets.pop(own, None)
+    for tag, members in sets.items():
+        wanted = any(_belongs(stem, each) for _, stem in members for each in destinations)
+        if wanted or not members:  # a run may die before it has made any file
+            with _if_dead(folder, tag, [name for name, _ in members]) as dead:
+                for name, _ in members if dead else ():
+                    _remove(os.path.join(folder, name))
+
+
+@contextmanager
+def _if_dead(folder: str, tag: str, names: list[str]) -> Iterator[bool]:
+    """Tell whether the run that had a tag is dead; if so its lock file goes in the end."""
+    path = os.path.join(folder, f".{tag}{LOCK_SUFFIX}")
+    try:
+        fd = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        yield all(_is_abandoned(os.path.join(folder, name)) for name in names)
+        return
+    except OSError:
+        yield False
+        return
+    try:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            yield False
+            return
+        yield True
+        with suppress(OSError):
+            os.unlink(path)
+    finally:
+        with suppress(OSError):
+            os.close(fd)
+
+
+def _is_abandoned(path: str) -> bool:
+    """Tell whether nothing has happened to a file for a long time."""
+    try:
+        # Not the time of the last writing: a second name of a file has that of the first.
+        return time.time() - os.lstat(path).st_ctime > _ABANDONED
+    except OSError:
+        return False
+
+
+def _belongs(stem: str, destination: str) -> bool:
+    """Tell whether what a temporary name stands for is a file of a destination."""
+    if stem.startswith(destination) and _MEMBER.match(stem, len(destination)):
+        return True
+    return stands_for_part(stem, destination)
+
+
+def _remove(path: str) -> None:
+    """Remove a file, or a folder of one's own with all that is in it."""
+    with suppress(OSError):
+        status = os.lstat(path)
+        if not stat.S_ISDIR(status.st_mode):
+            os.unlink(path)
+        elif status.st_uid == os.geteuid():
+            shutil.rmtree(path, ignore_errors=True)

@@ -41,7 +41,12 @@ def find_shards(prefix: str) -> list[str]:
         return []
     except OSError as error:
         raise file_error(error, folder) from error
-    found = [each for each in names if (split := split_shard_path(each)) and split[0] == name]
+    begin = f"{name}.data-"
+    found = [
+        each
+        for each in names
+        if each.startswith(begin) and (split := split_shard_path(each)) and split[0] == name
+    ]
     return [os.path.join(folder, each) for each in sorted(found)]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -19,7 +19,7 @@ from ckpttool.query.integrity_names import FolderNames
 from ckpttool.query.source import Source
 from ckpttool.storage.source import RandomAccessFile
 
-_Identity = tuple[int, int, int, int]
+Identity = tuple[int, int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +31,14 @@ class CheckpointResult:
         tensors: how many it has, as far as that can be told.
         bytes_read: bytes of tensors whose checksums were computed.
         findings: what is wrong, in the order of the files.
+        looked_at: the files as they were before.
     """
 
     source: Source | None
     tensors: int
     bytes_read: int
     findings: tuple[Finding, ...]
+    looked_at: Mapping[str, Identity | None]
 
 
 def verify_bundle(
@@ -82,7 +84,7 @@ def verify_bundle(
             from ckpttool.query.integrity_graph import check_graph
 
             findings += check_graph(survey, layout.shards, big_endian=big_endian)
-    changed = [each for each, identity in before.items() if identity != identity_now(each)]
+    changed = changed_files(before)
     if changed:
         findings = [finding("changed-while-reading", changed_message(changed[0]), changed[0])]
     elif findings and _is_being_written(prefix, survey):
@@ -93,6 +95,7 @@ def verify_bundle(
         len(survey.tensors),
         done,
         tuple(findings),
+        before,
     )
 
 
@@ -126,13 +129,18 @@ def _source(
     )
 
 
-def identity_now(path: str) -> _Identity | None:
+def identity_now(path: str) -> Identity | None:
     """Return what changes when a file is replaced or written to; None if it is gone."""
     try:
         status = os.stat(path)
     except OSError:
         return None
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def changed_files(looked_at: Mapping[str, Identity | None]) -> list[str]:
+    """Return the files that are not any more what they were."""
+    return [path for path, identity in looked_at.items() if identity != identity_now(path)]
 
 
 def changed_message(path: str) -> str:

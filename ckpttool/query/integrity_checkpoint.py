@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import stat
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 
 from ckpttool.bundle.naming import index_path
 from ckpttool.errors import CkptError, MissingFileError
-from ckpttool.query.integrity_bundle import CheckpointResult, verify_bundle
+from ckpttool.query.integrity_bundle import CheckpointResult, Identity, changed_files, verify_bundle
 from ckpttool.query.integrity_data import Progress
 from ckpttool.query.integrity_findings import finding, finding_of
 from ckpttool.query.integrity_folder import check_siblings
@@ -22,6 +23,7 @@ _SHORTEST, _LONGEST = 0.02, 0.5
 # A save that is under way writes all the time.
 _FRESH = 60.0
 _LISTING = 0.02
+_Looks = Mapping[str, Identity | None]
 _UNSETTLED = ("changed-while-reading", "being-written")
 
 
@@ -87,8 +89,8 @@ def verify_checkpoint(
         CkptError: it was typed itself and cannot be read.
     """
     pause = _SHORTEST
-    report = _look(subject, names, fast, jobs, on_progress)
-    while report is None or _is_unsettled(report, subject, patience):
+    report, looked_at = _look(subject, names, fast, jobs, on_progress)
+    while report is None or _is_unsettled(report, looked_at, subject, patience):
         if _is_gone(subject):
             return None
         if patience.left <= 0:
@@ -97,7 +99,7 @@ def verify_checkpoint(
         time.sleep(pause)
         pause = min(2 * pause, _LONGEST)
         names = FolderNames(names.folder)
-        report = _look(subject, names, fast, jobs, on_progress)
+        report, looked_at = _look(subject, names, fast, jobs, on_progress)
         patience.spend(time.monotonic() - start)
     return report
 
@@ -108,19 +110,23 @@ def _look(
     fast: bool,
     jobs: int | None,
     on_progress: Progress | None,
-) -> Report | None:
-    """Look a checkpoint over once; return None if it is gone."""
+) -> tuple[Report | None, _Looks]:
+    """Look a checkpoint over once.
+
+    Returns:
+        What was found, None if it is gone; and the files as they were before.
+    """
     prefix, place = subject.prefix, subject.place
     try:
         result = _look_at_files(subject, names, fast, jobs, on_progress)
     except MissingFileError:
-        return None
+        return None, {}
     except CkptError as error:
         if subject.location is not None:
             raise
         # Others of the folder can be looked at all the same.
         failed = (finding_of(error, "unreadable", prefix),)
-        return Report(subject.path, prefix, "checkpoint", None, 0, 0, fast, failed)
+        return Report(subject.path, prefix, "checkpoint", None, 0, 0, fast, failed), {}
     findings = result.findings
     if place.generation == "V1" and os.path.lexists(index_path(prefix)):
         message = "there is a V2 checkpoint of the same name, which TensorFlow reads"
@@ -137,7 +143,7 @@ def _look(
         if result.source and place.generation == "V2":
             num_shards = result.source.shards
         findings += tuple(check_siblings(prefix, num_shards))
-    return Report(
+    report = Report(
         subject.path,
         prefix,
         "checkpoint",
@@ -147,6 +153,7 @@ def _look(
         fast,
         findings,
     )
+    return report, result.looked_at
 
 
 def _look_at_files(
@@ -178,12 +185,14 @@ def _look_at_files(
     )
 
 
-def _is_unsettled(report: Report, subject: Subject, patience: Patience) -> bool:
+def _is_unsettled(report: Report, looked_at: _Looks, subject: Subject, patience: Patience) -> bool:
     """Tell whether another look may find something else."""
     if any(each.code in _UNSETTLED for each in report.findings):
         return True
-    damaged = report.count("damage") and patience.left > 0
-    return bool(damaged) and patience.is_being_saved(subject.prefix)
+    if not report.count("damage") or patience.left <= 0:
+        return False
+    # In this order: a save that is over by now has changed the files.
+    return patience.is_being_saved(subject.prefix) or bool(changed_files(looked_at))
 
 
 def _is_gone(subject: Subject) -> bool:

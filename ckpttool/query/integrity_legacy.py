@@ -11,6 +11,7 @@ from ckpttool.legacy.files import MAX_META_SIZE
 from ckpttool.legacy.records import SliceMeta, decode_meta, find_values
 from ckpttool.query.integrity_bundle import (
     CheckpointResult,
+    changed_files,
     changed_message,
     identity_now,
     links_outside,
@@ -112,7 +113,7 @@ def verify_legacy(
     findings += problems
     findings += links_outside(path for path in paths if path not in missing)
     findings += _foreign(prefix, paths, names)
-    changed = [path for path, identity in before.items() if identity != identity_now(path)]
+    changed = changed_files(before)
     if changed:
         findings = [finding("changed-while-reading", changed_message(changed[0]), changed[0])]
     source = None
@@ -128,7 +129,7 @@ def verify_legacy(
             data_bytes=sum(each.size for each in files),
             missing_shards=tuple(map(os.path.basename, missing)),
         )
-    return CheckpointResult(source, tensors, 0 if fast else done, tuple(findings))
+    return CheckpointResult(source, tensors, 0 if fast else done, tuple(findings), before)
 
 
 class _FileCheck:

@@ -50,10 +50,12 @@ def check_destination(plan: Plan, prefix: str, *, generation: Generation, force:
     above = os.path.dirname(folder)
     if above and not os.path.isdir(above):
         raise MissingFileError("there is no such folder", path=above)
-    own = _own_files(plan)
     bundle = [path for path in (index_path(prefix), *find_shards(prefix)) if os.path.lexists(path)]
     legacy = _legacy_at(prefix)
-    for path in bundle if generation == "V2" else [*bundle, *legacy]:
+    there = bundle if generation == "V2" else [*bundle, *legacy]
+    # Of many checkpoints in a folder each would list it again.
+    own = _own_files(plan) if there else []
+    for path in there:
         if any(_same_name(path, other) for other in own) or _same_file(path, own[0]):
             raise DestinationError("it shares a file with the source", path=path)
     # A bundle may get the name of the V1 checkpoint that it is made from: no file of both is one.

@@ -18,6 +18,7 @@ import pytest
 
 from ckpttool.checkpoint.open import open_checkpoint
 from ckpttool.errors import ChangedError, CkptError, MissingFileError, SurgeryError
+from ckpttool.query.integrity import verify
 from ckpttool.surgery.apply import WriteOptions, write_plan
 from ckpttool.surgery.plan import Plan
 from ckpttool.surgery.rename import rename
@@ -247,3 +248,23 @@ def test_a_checkpoint_that_is_saved_again_and_again(tmp_path: Path) -> None:
         thread.join()
     assert right > 10
     assert not refused
+
+
+def test_a_folder_is_verified_beside_a_trainer(tmp_path: Path) -> None:
+    """What is being saved or removed is neither damaged nor unchecked."""
+    words = [sys.executable, "-m", "tests.faults.trainer", str(tmp_path), str(SECONDS)]
+    process = subprocess.Popen(words, env=environment(), stdout=subprocess.DEVNULL)
+    codes: Counter[str] = Counter()
+    found = []
+    while process.poll() is None:
+        typed = tmp_path if codes["ok"] % 2 else tmp_path / "checkpoint"
+        if not os.path.exists(tmp_path / "checkpoint"):
+            continue
+        count(MOMENTS)
+        reports = verify(typed)
+        found += [each for report in reports for each in report.findings]
+        codes.update(report.verdict() for report in reports)
+    assert process.wait() == 0
+    assert set(codes) == {"ok"}, (codes, found)
+    assert codes["ok"] > 20
+    assert {each.code for each in found} <= {"leftover", "orphan"}

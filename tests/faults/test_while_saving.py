@@ -15,6 +15,7 @@ from ckpttool.bundle.reader import BundleReader
 from ckpttool.checkpoint.open import open_checkpoint
 from ckpttool.errors import ChangedError, CkptError, CorruptError, MissingFileError, SurgeryError
 from ckpttool.meta.state import read_state
+from ckpttool.query.integrity import verify
 from ckpttool.surgery.apply import WriteOptions, replace_source, write_plan
 from ckpttool.surgery.carry import DataMode
 from ckpttool.surgery.plan import Plan
@@ -303,3 +304,43 @@ def test_a_reader_is_overtaken(point: str, tmp_path: Path) -> None:
     while play(at):
         at += 1
     assert at > 5
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_verify_is_overtaken(point: str, tmp_path: Path) -> None:
+    """A save gets to some point before a checkpoint is verified, and to its end meanwhile."""
+    prefix = str(tmp_path / "best")
+
+    def play(at: int) -> bool:
+        trainer.run(trainer.saving(prefix, 1))
+        second = trainer.saving(prefix, 2)
+        trainer.run(second, until=point)
+        acted = []
+
+        def before(call: Call) -> None:
+            if call.number == at:
+                count(MOMENTS)
+                acted.append(at)
+                trainer.run(second)
+
+        with System(tmp_path, before=before):
+            (report,) = verify(prefix)
+        assert report.verdict() == "ok" or not acted, (at, report.findings)
+        trainer.run(second)
+        return bool(acted)
+
+    at = 1
+    while play(at) and at < 30:
+        at += 1
+    assert at > 3
+
+
+def test_a_save_that_was_given_up_is_damage(tmp_path: Path) -> None:
+    """New data lies under the old index, and nobody goes on."""
+    prefix = str(tmp_path / "best")
+    trainer.run(trainer.saving(prefix, 1))
+    trainer.run(trainer.saving(prefix, 2), until="data")
+    os.utime(f"{prefix}_temp", (1, 1))
+    (report,) = verify(prefix)
+    assert report.verdict() == "damaged"
+    assert "mixed-saves" in {each.code for each in report.findings}

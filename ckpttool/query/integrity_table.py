@@ -7,6 +7,7 @@ is bad is to be told, and what other blocks hold is to be looked at as well.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -21,6 +22,7 @@ from ckpttool.table.format import (
     Footer,
 )
 from ckpttool.table.stored import read_entries, read_footer
+from ckpttool.tensor.slice_key import decode_slice_key
 
 _MAX_SHOWN = 100
 
@@ -217,6 +219,10 @@ def _check_cover(file: RandomAccessFile, handles: list[BlockHandle], survey: Sur
 def _of_block(error: CkptError, file: RandomAccessFile, handle: BlockHandle, what: str) -> Finding:
     """Return the finding for a block that cannot be read; its place is that of the block."""
     error.message = f"{what}: {error.message}"
+    if error.key is not None and error.key.startswith("\0"):
+        with suppress(CorruptError):
+            raw = error.key.encode("utf-8", "surrogateescape")
+            error.key = text_of(decode_slice_key(raw)[0])
     return finding_of(
         error, "bad-table", file.path, offset=handle.offset, size=handle.size + TRAILER_SIZE
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from itertools import chain, islice
@@ -17,6 +18,8 @@ from ckpttool.render.jsonout import write_json, write_jsonl
 from ckpttool.render.source import source_document
 from ckpttool.render.tabular import Column, RowFormat, write_rows
 
+# What people are told of; programs are told of all.
+_MAX_OF_A_KIND = 20
 SCHEMA = "ckpt.verify/1"
 
 _COLUMNS = (
@@ -178,8 +181,15 @@ def _write_for_people(
         words = verdict.upper() if verdict in ("damaged", "unchecked") else verdict
         head = f"{printable(report.prefix)}: {terminal.style(words, _STYLES[verdict])}"
         stream.write(f"{head}: {_summary(report)}{_warned(report)}\n")
+        shown: Counter[str] = Counter()
         for each in report.findings:
-            _write_finding(each, report, stream, terminal)
+            shown[each.code] += 1
+            if shown[each.code] <= _MAX_OF_A_KIND:
+                _write_finding(each, report, stream, terminal)
+        for code, count in shown.items():
+            if count > _MAX_OF_A_KIND:
+                text = f"  and {count - _MAX_OF_A_KIND} more {code}; --json has all of them"
+                stream.write(terminal.style(text, "dim") + "\n")
     if len(verdicts) > 1:
         counts = [f"{verdicts.count(each)} {each}" for each in VERDICTS if each in verdicts]
         text = f"{humanize.counted(len(verdicts), 'checkpoint')}: {', '.join(counts)}"

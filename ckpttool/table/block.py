@@ -21,6 +21,8 @@ _MAX_32 = (1 << 32) - 1
 # Keys that share much of one another take more room decoded than stored. Writers spell a key out
 # after 16 entries at the latest, so more than this is an attempt to fill the memory.
 MAX_EXPANSION = 64
+# A longer key is no help in a message.
+_MAX_NAMED = 4096
 
 
 def decode_block(data: bytes) -> list[tuple[bytes, bytes]]:
@@ -52,7 +54,7 @@ def decode_block(data: bytes) -> list[tuple[bytes, bytes]]:
             raise CorruptError("a table entry has impossible lengths", offset=start)
         previous, key = key, key[:shared] + data[pos:value_at]
         if key <= previous and out:
-            raise CorruptError("table keys do not rise", offset=start)
+            raise wrong_order(previous, key, start)
         room -= len(key)
         if room < 0:
             raise CorruptError("the keys of a table block share more than a writer lets them")
@@ -65,6 +67,15 @@ def decode_block(data: bytes) -> list[tuple[bytes, bytes]]:
     if next_restart != -1 and (out or len(restarts) > 1):
         raise CorruptError("a table restart points at no entry", offset=next_restart)
     return out
+
+
+def wrong_order(previous: bytes, key: bytes, offset: int) -> CorruptError:
+    """Return the error for a key that does not lie above the one before it."""
+    what = "table keys do not rise"
+    if key == previous:
+        what += ": one is in the table twice"
+    named = key.decode("utf-8", "surrogateescape") if 0 < len(key) <= _MAX_NAMED else None
+    return CorruptError(what, offset=offset, key=named)
 
 
 def _decode_restarts(data: bytes) -> tuple[int, ...]:

@@ -14,7 +14,7 @@ from ckpttool.coding.checksum import crc32c
 from ckpttool.coding.varint import decode_varint
 from ckpttool.errors import CkptError, CorruptError
 from ckpttool.storage.source import CHUNK_SIZE, RandomAccessFile
-from ckpttool.table.block import MAX_EXPANSION
+from ckpttool.table.block import MAX_EXPANSION, wrong_order
 from ckpttool.table.format import NO_COMPRESSION, TRAILER_SIZE, BlockHandle
 from ckpttool.table.stored import check_place, check_trailer, decompress, read_entries
 
@@ -143,7 +143,7 @@ def _walk(block: TableValue) -> Iterator[tuple[bytes, int, int]]:
             raise CorruptError("a table entry has impossible lengths", offset=start)
         previous, key = key, key[:shared] + block.read_at(pos, fresh)
         if key <= previous and start:
-            raise CorruptError("table keys do not rise", offset=start)
+            raise wrong_order(previous, key, start)
         room -= len(key)
         if room < 0:
             raise CorruptError("the keys of a table block share more than a writer lets them")

@@ -376,3 +376,16 @@ def test_the_schema_has_every_code() -> None:
     finding = load_schema("ckpt.verify/1")["$defs"]["finding"]["properties"]
     assert set(finding["code"]["enum"]) == set(CODES)
     assert tuple(finding["severity"]["enum"]) == SEVERITIES
+
+
+def test_many_findings_of_a_kind_are_folded_for_people_alone(tmp_path: Path) -> None:
+    victim = Victim("v2/tf2.21/many_keys/many", tmp_path)
+    os.truncate(victim.shard(), 0)
+    table = ckpt("verify", victim.prefix, "--format", "table")
+    assert table.code == 1
+    count = table.out.count("damage shard-short")
+    whole = json.loads(ckpt("verify", victim.prefix, "--json").out)
+    (report,) = whole["reports"]
+    short = [each for each in report["findings"] if each["code"] == "shard-short"]
+    assert count == 20 < len(short) == whole["totals"]["damage"]
+    assert f"  and {len(short) - 20} more shard-short; --json has all of them\n" in table.out

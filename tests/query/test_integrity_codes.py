@@ -664,3 +664,13 @@ def test_a_finding_tells_its_severity() -> None:
     assert Finding("bad-crc", "", "f").severity == "damage"
     assert Finding("leftover", "", "f").severity == "warning"
     assert Finding("unsupported", "", "f").severity == "unchecked"
+
+
+@pytest.mark.parametrize("fixture", [SAVER, ROWS])
+def test_a_record_that_stands_twice_is_named(fixture: str, tmp_path: Path) -> None:
+    victim = Victim(fixture, tmp_path)
+    records = sorted(victim.records().items())
+    first = records[1]  # the one after the header; in ROWS that of a slice
+    victim.write(victim.index, encoder.one_block_table([records[0], first, *records[1:]]))
+    found = has([each for each in victim.findings() if "twice" in each.message], "bad-table")
+    assert found.key == ("w" if fixture == ROWS else first[0].decode())

@@ -109,6 +109,10 @@ def command(
                     on_progress=bar,
                 )
     render.write_report(report, format, sys.stdout, settings.terminal())
+    if format == "names":  # which have no place for a reason
+        for each in report.findings:
+            if each.error is not None:
+                settings.tell(str(each.error))
     if update and format not in ("table", "markdown"):
         settings.tell(f"{against}: {report.update}: {summary(report)}")
     return _CODES[report.verdict]

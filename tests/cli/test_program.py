@@ -84,3 +84,13 @@ def test_little_memory(words: str, megabytes: int) -> None:
     assert done.returncode in (0, 2), done.stderr
     assert b"Traceback" not in done.stderr
     assert done.returncode == 0 or done.stderr.startswith(b"ckpt: ")
+
+
+def test_names_alone_do_not_hide_why_they_could_not_be_checked(tmp_path: Path) -> None:
+    for ending in ("index", "data-00000-of-00001"):
+        data = bytearray(Path(f"{PREFIX}.{ending}").read_bytes())
+        data[0] ^= ending != "index"
+        (tmp_path / f"m.{ending}").write_bytes(data)
+    done = ckpt("check", str(tmp_path / "m"), "--finite", "--format", "names")
+    assert done.code == 2 and done.out
+    assert "crc32c" in done.err and "m.data-00000-of-00001" in done.err

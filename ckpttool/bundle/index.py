@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, ItemsView, Iterator, Mapping, ValuesView
+from collections.abc import Callable, Collection, ItemsView, Iterator, Mapping, ValuesView
 from itertools import takewhile
 from typing import TypeVar
 
@@ -12,7 +12,7 @@ from ckpttool.bundle.naming import index_path
 from ckpttool.errors import ChangedError, CkptError, CorruptError, UnsupportedError
 from ckpttool.storage.source import RandomAccessFile, identity_of
 from ckpttool.table.reader import TableReader
-from ckpttool.tensor.dtypes import DType
+from ckpttool.tensor.dtypes import DType, dtype_of_number
 from ckpttool.tensor.shape import Shape
 from ckpttool.tensor.slice_key import decode_slice_key, encode_slice_key
 from ckpttool.tensor.slices import TensorSlice
@@ -35,6 +35,13 @@ class EntryMap(Mapping[str, BundleEntry]):
         self._records = records
         self._decoder = decoder
         self._path = path
+
+    def without(self, keys: Collection[str]) -> EntryMap:
+        """Return the entries but for those of some keys."""
+        if not keys:
+            return self
+        records = {key: record for key, record in self._records.items() if key not in keys}
+        return EntryMap(records, self._decoder, self._path)
 
     def __getitem__(self, key: str) -> BundleEntry:
         return self._decoded(key, self._decoder.decode)
@@ -61,8 +68,20 @@ class EntryMap(Mapping[str, BundleEntry]):
         return self._all(self._decoder.decode)
 
     def described(self) -> dict[str, EntryHead]:
-        """Return dtype and shape of all, which takes less time and room than the entries."""
-        return dict(zip(self._records, self._all(self._decoder.decode_head), strict=True))
+        """Return dtype and shape of all, which takes less time and room than the entries.
+
+        What cannot be made out of a damaged entry is a dtype that is not known, and no shape.
+        """
+        try:
+            return dict(zip(self._records, self._all(self._decoder.decode_head), strict=True))
+        except CkptError:
+            return {key: self._described(key) for key in self._records}
+
+    def _described(self, key: str) -> EntryHead:
+        try:
+            return self._decoded(key, self._decoder.decode_head)
+        except CkptError:
+            return EntryHead(dtype_of_number(0), (), None, b"")
 
     def dtype_and_shape(self, key: str) -> tuple[DType, Shape]:
         """Return dtype and shape alone, which costs less than the whole entry."""
@@ -152,6 +171,7 @@ class BundleIndex:
         self._decoder = EntryDecoder(self.header.num_shards)
         self.entries = EntryMap(records, self._decoder, self.path)
         self._slices = self._take_slices(records)
+        self._damaged: dict[str, CkptError] | None = None
 
     def refuse_changing(self, error: CkptError) -> None:
         """Say that the checkpoint is being written, if so, rather than that it is damaged.
@@ -210,10 +230,30 @@ class BundleIndex:
             out.append((part, stored))
         return out
 
+    @property
+    def damaged(self) -> Mapping[str, CkptError]:
+        """What is wrong with the entries of tensors and of their slices, by the tensor's key.
+
+        Damage stays with its tensor: the others can be read.
+        """
+        if self._damaged is None:
+            damaged = {}
+            for key in self.entries:
+                try:
+                    self.slice_entries(key)
+                except CkptError as error:
+                    damaged[key] = error
+            self._damaged = damaged
+        return self._damaged
+
+    def found_sound(self) -> None:
+        """Take note that every entry has been looked at: none is damaged."""
+        self._damaged = {}
+
     def _take_slices(self, named: _Records) -> dict[str, dict[TensorSlice, bytes]]:
         """Move the records of slices out of `named`; what no tensor lists stays a tensor."""
         taken: dict[str, dict[TensorSlice, bytes]] = {}
-        listed: dict[str, frozenset[TensorSlice]] = {}
+        listed: dict[str, frozenset[TensorSlice] | None] = {}
         # Keys are in the order of their bytes: these come first.
         for odd in list(takewhile(lambda key: key.startswith("\0"), named)):
             raw = odd.encode("utf-8", "surrogateescape")
@@ -223,10 +263,18 @@ class BundleIndex:
                 continue
             key = name.decode("utf-8", "surrogateescape")
             if key not in listed:
-                listed[key] = frozenset(self.entries[key].slices if key in named else ())
-            if part in listed[key] and encode_slice_key(name, part) == raw:
+                listed[key] = self._listed_slices(key) if key in named else frozenset()
+            owned = listed[key]
+            if (owned is None or part in owned) and encode_slice_key(name, part) == raw:
                 taken.setdefault(key, {})[part] = named.pop(odd)
         return taken
+
+    def _listed_slices(self, key: str) -> frozenset[TensorSlice] | None:
+        """Return the slices that a tensor lists; None where it is damaged, so any may be its."""
+        try:
+            return frozenset(self.entries[key].slices)
+        except CkptError:
+            return None
 
 
 def _read_records(table: TableReader) -> _Records:

@@ -108,7 +108,7 @@ class BundleReader:
 
     def _used_shards(self) -> set[int]:
         used: set[int] = set()
-        for key, entry in self.entries.items():
+        for key, entry in self.entries.without(self.index.damaged).items():
             if entry.slices:
                 used.update(part.shard_id for _, part in self.index.slice_entries(key))
             else:

@@ -18,7 +18,7 @@ from ckpttool.printable import unprintable
 from ckpttool.tensor.region import Index
 
 if TYPE_CHECKING:
-    from ckpttool.bundle.entry import BundleEntry
+    from ckpttool.bundle.entry import BundleEntry, EntryHead
     from ckpttool.checkpoint.graph_names import GraphNames
     from ckpttool.checkpoint.kinds_averages import Average
     from ckpttool.legacy.entry import LegacyEntry
@@ -128,6 +128,17 @@ class Checkpoint(Mapping[str, "Array"]):
         """What is known of every tensor without its value, by key."""
         return self.reader.entries
 
+    @property
+    def damaged(self) -> Mapping[str, CkptError]:
+        """What is wrong with the entries of tensors, by key; all others can be read."""
+        return self.reader.index.damaged if isinstance(self.reader, BundleReader) else {}
+
+    @property
+    def _described(self) -> Mapping[str, EntryHead | LegacyEntry]:
+        """Dtype and shape of every tensor, as far as they can be made out."""
+        reader = self.reader
+        return reader.entries.described() if isinstance(reader, BundleReader) else reader.entries
+
     @cached_property
     def style(self) -> str:
         """`"object"` where an object graph ties the keys to objects, else `"name"`."""
@@ -222,11 +233,7 @@ class Checkpoint(Mapping[str, "Array"]):
             kinds_from_names,
         )
 
-        # Dtype and shape are enough.
-        reader = self.reader
-        described = (
-            reader.entries.described() if isinstance(reader, BundleReader) else reader.entries
-        )
+        described = self._described
         if self.style == "object":
             return kinds_from_keys(described)
         path = self.location.meta_path
@@ -248,7 +255,7 @@ class Checkpoint(Mapping[str, "Array"]):
         from ckpttool.checkpoint.kinds import kinds_from_graph
 
         graph = self.object_graph
-        return self.kinds if graph is None else kinds_from_graph(self.entries, graph)
+        return self.kinds if graph is None else kinds_from_graph(self._described, graph)
 
     @cached_property
     def averages(self) -> tuple[Average, ...]:
@@ -259,7 +266,7 @@ class Checkpoint(Mapping[str, "Array"]):
         """
         from ckpttool.checkpoint.kinds_averages import find_averages
 
-        return find_averages(self.entries, self.graph_kinds, self.object_graph)
+        return find_averages(self._described, self.graph_kinds, self.object_graph)
 
     def object_path(self, key: str) -> str | None:
         """Return the object path for a key; None in a name-based checkpoint."""

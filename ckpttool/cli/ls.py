@@ -13,6 +13,7 @@ from ckpttool.checkpoint.locate import Location, locate
 from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.checkpoint.select import Selector
 from ckpttool.cli import options
+from ckpttool.cli.failures import complain
 from ckpttool.query.folder import list_folder
 from ckpttool.query.grouping import by_scope, fold_numbers, in_order
 from ckpttool.query.listing import SORT_ORDERS, list_tensors
@@ -20,8 +21,10 @@ from ckpttool.render import listing as render
 
 if TYPE_CHECKING:
     from ckpttool.query.folder import CheckpointRow
+    from ckpttool.query.listing import Listing
     from ckpttool.render.tabular import RowFormat
 
+_MOST_NAMED = 20  # damaged tensors
 EXAMPLES = (
     ("ckpt ls ckpts", "The latest checkpoint of a folder."),
     ("ckpt ls -d ckpts", "The checkpoints of the folder themselves."),
@@ -122,6 +125,17 @@ def command(
             write(folded=in_order(fold_numbers(listing.rows), sort)[:limit])
         else:
             write(long=long, object_paths=object_paths)
+        _refuse_damage(listing)
+
+
+def _refuse_damage(listing: Listing) -> None:
+    """End with an error where tensors that were asked for could not be listed."""
+    for each in listing.damaged[1:_MOST_NAMED]:
+        complain(str(each.error))
+    if listing.damaged:
+        if len(listing.damaged) > _MOST_NAMED:
+            complain(f"{len(listing.damaged) - _MOST_NAMED} more tensors are damaged")
+        raise listing.damaged[0].error
 
 
 def _checkpoints_beside(location: Location, format: str) -> list[CheckpointRow] | None:

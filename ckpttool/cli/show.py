@@ -129,6 +129,8 @@ def _show_summary(settings: options.Settings, ckpt: Checkpoint, full: bool, form
     from ckpttool.render import summary as render
 
     render.write_summary(summarize(ckpt), format, sys.stdout, settings.terminal(), full=full)
+    for error in ckpt.damaged.values():
+        raise error  # what was written names it, and is not the whole
 
 
 def _show_graph(settings: options.Settings, path: str, full: bool, format: str) -> None:

@@ -162,6 +162,9 @@ class _Comparison:
     def match(self) -> None:
         """Bring tensors together by name, and look whether their data are there."""
         for side in (self._a, self._b):
+            if side.wanted is None:
+                for damage in side.ckpt.damaged.values():
+                    raise damage
             rows: Iterable[TensorRow] = side.rows
             if side.wanted is not None:
                 rows = filter(side.wants, rows)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ckpttool.bundle.reader import BundleReader
 from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.checkpoint.select import Selector
+from ckpttool.errors import CkptError
 from ckpttool.query.rows import BundleRows, SliceRow, TensorRow, Totals
 from ckpttool.query.source import Source, select_rows
 from ckpttool.tensor.shape import element_count
@@ -29,6 +30,22 @@ __all__ = [
 SORT_ORDERS = ("key", "bytes", "shard")
 
 
+class DamagedRow(NamedTuple):
+    """A tensor whose entry, or that of one of its slices, is damaged.
+
+    Attributes:
+        key: its name in the file.
+        object_path: its short name; None where it has none.
+        kind: what it is, as far as that can be told.
+        error: what is wrong.
+    """
+
+    key: str
+    object_path: str | None
+    kind: str
+    error: CkptError
+
+
 @dataclass(frozen=True, slots=True)
 class Listing:
     """The answer of `list_tensors`.
@@ -37,11 +54,13 @@ class Listing:
         source: the checkpoint.
         rows: the selected tensors in the order asked for.
         totals: over all selected tensors, also those that a limit cut off.
+        damaged: selected tensors whose entries are damaged; they are in no row and no total.
     """
 
     source: Source
     rows: Sequence[TensorRow]
     totals: Totals
+    damaged: tuple[DamagedRow, ...] = ()
 
 
 def list_tensors(
@@ -61,26 +80,35 @@ def list_tensors(
 
     Raises:
         SelectionError: a pattern selects nothing.
-        CorruptError: an entry contradicts itself.
     """
     rows = tensor_rows(ckpt)
     source = Source.of(ckpt, rows)
-    if selector is not None:
+    damaged = damaged_rows(ckpt)
+    if selector is not None and damaged:
+        names: list[TensorRow | DamagedRow] = [*rows, *damaged]
+        both = select_rows(ckpt, selector, names)
+        rows = [row for row in both if isinstance(row, TensorRow)]
+        damaged = [row for row in both if isinstance(row, DamagedRow)]
+    elif selector is not None:
         rows = select_rows(ckpt, selector, rows)
     totals = Totals.of(rows)
     if sort == "bytes":
         rows = sorted(rows, key=lambda row: -(row.bytes or 0))
     elif sort == "shard":
         rows = sorted(rows, key=_place)
-    return Listing(source, rows if limit is None else rows[:limit], totals)
+    return Listing(source, rows if limit is None else rows[:limit], totals, tuple(damaged))
+
+
+def damaged_rows(ckpt: Checkpoint) -> list[DamagedRow]:
+    """Return the tensors whose entries are damaged, by key bytes."""
+    return [
+        DamagedRow(key, ckpt.object_path(key), ckpt.kinds[key], error)
+        for key, error in ckpt.damaged.items()
+    ]
 
 
 def tensor_rows(ckpt: Checkpoint) -> Sequence[TensorRow]:
-    """Return the row of every tensor, by key bytes.
-
-    Raises:
-        CorruptError: an entry contradicts itself.
-    """
+    """Return the row of every tensor, by key bytes, but for those that are damaged."""
     reader = ckpt.reader
     if isinstance(reader, BundleReader):
         return BundleRows(reader, lambda: ckpt.kinds, object_based=ckpt.style == "object")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.checkpoint.select import Listed, Rule, Selector
 from ckpttool.errors import CkptError, NotFoundError, SelectionError
-from ckpttool.query.listing import TensorRow, tensor_rows
+from ckpttool.query.listing import DamagedRow, TensorRow, damaged_rows, tensor_rows
 from ckpttool.query.lock_data import require_data
 from ckpttool.query.lock_file import Lock
 from ckpttool.query.lock_findings import PROBLEMS, Finding, Report
@@ -130,12 +130,19 @@ def survey(
     found = {row.key: row for row in rows}
     locked = {} if lock is None else lock.tensors
     news = [row for row in locked.values() if _is_news(row, found.get(row.key))]
-    both = [Listed(rows, ckpt), Listed([*news, *variables])]
+    damaged = damaged_rows(ckpt)
+    both: list[Listed[TensorRow | DamagedRow]] = [
+        Listed([*rows, *damaged], ckpt),
+        Listed([*news, *variables]),
+    ]
     chosen = {row.key for row in (selector or Selector()).choose(both).chosen}
     rules = [Rule(text, include=False) for text in ignore]
     left = {row.key for row in Selector(rules).choose(both).chosen}
     ignored = chosen - left
     chosen -= ignored
+    for each in damaged:
+        if each.key in chosen:
+            raise each.error
     if not chosen and any(part.rows for part in both):
         raise SelectionError("nothing is left to check: no tensor is selected")
     return source, Scope(

@@ -15,11 +15,13 @@ from itertools import islice, repeat
 from typing import TYPE_CHECKING, NamedTuple, overload
 
 from ckpttool.coding.checksum import unmask
+from ckpttool.errors import CkptError
 from ckpttool.meta.object_keys import object_path
 from ckpttool.tensor.shape import Shape, element_count
 
 if TYPE_CHECKING:
     from ckpttool.bundle.entry import BundleEntry
+    from ckpttool.bundle.index import EntryMap
     from ckpttool.bundle.reader import BundleReader
 
 _BATCH = 4096
@@ -92,7 +94,7 @@ _Part = tuple[SliceRow, ...]
 
 
 class BundleRows(Sequence[TensorRow]):
-    """The row of every tensor of a bundle, by key bytes.
+    """The row of every tensor of a bundle, by key bytes, but for those that are damaged.
 
     Every entry is decoded and checked when this is made.
 
@@ -106,15 +108,26 @@ class BundleRows(Sequence[TensorRow]):
         dtypes: their names.
         shapes: of the whole tensors.
         sizes: stored bytes, of all slices together.
-
-    Raises:
-        CorruptError: an entry contradicts itself.
     """
 
     def __init__(
         self, reader: BundleReader, kinds: Callable[[], Mapping[str, str]], *, object_based: bool
     ) -> None:
-        self.keys = list(reader.entries)
+        try:
+            self._take(reader, reader.entries, kinds, object_based)
+            reader.index.found_sound()
+        except CkptError:
+            sound = reader.entries.without(reader.index.damaged)
+            self._take(reader, sound, kinds, object_based)
+
+    def _take(
+        self,
+        reader: BundleReader,
+        sound: EntryMap,
+        kinds: Callable[[], Mapping[str, str]],
+        object_based: bool,
+    ) -> None:
+        self.keys = list(sound)
         self.dtypes: list[str] = []
         self.shapes: list[Shape] = []
         self.sizes = array("q")
@@ -127,7 +140,7 @@ class BundleRows(Sequence[TensorRow]):
         self._parts: dict[int, _Part] = {}
         # Tensors by the hundred thousand share a few shapes.
         self._counts: dict[Shape, int] = {}
-        entries = iter(reader.entries.values())
+        entries = iter(sound.values())
         while batch := list(islice(entries, _BATCH)):
             self._extend(batch, reader)
 

@@ -17,7 +17,7 @@ from ckpttool.meta.metagraph import MetaGraph as MetaGraph  # for those who rend
 from ckpttool.query.graph_summary import compare_with_checkpoint
 from ckpttool.query.graph_variables import VariableComparison
 from ckpttool.query.grouping import short_name
-from ckpttool.query.listing import TensorRow, tensor_rows
+from ckpttool.query.listing import TensorRow, damaged_rows, tensor_rows
 from ckpttool.query.source import Source
 from ckpttool.storage.source import RandomAccessFile
 
@@ -155,6 +155,7 @@ def summarize(ckpt: Checkpoint) -> Summary:
             problems.append(str(error))
             return None
 
+    problems += [str(each.error) for each in damaged_rows(ckpt)]
     rows = tensor_rows(ckpt)
     facts = attempt(lambda: _graph_facts(ckpt)) or ()
     metagraphs = tuple(each.metagraph for each in facts)

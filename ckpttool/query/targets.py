@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.checkpoint.select import Rule, Selector
 from ckpttool.errors import CkptError, SelectionError
-from ckpttool.query.listing import TensorRow, tensor_rows
+from ckpttool.query.listing import DamagedRow, TensorRow, damaged_rows, tensor_rows
 from ckpttool.query.source import select_rows
 from ckpttool.tensor.region import Index, fit_index, parse_index
 
@@ -86,7 +86,7 @@ class _Finder:
 
     def __init__(self, ckpt: Checkpoint) -> None:
         self._ckpt = ckpt
-        self._rows: Sequence[TensorRow] | None = None
+        self._rows: Sequence[TensorRow | DamagedRow] | None = None
 
     def find(self, name: str) -> list[Target]:
         """Return what one name, with or without an index, or one pattern means."""
@@ -109,7 +109,11 @@ class _Finder:
     def select(self, *rules: Rule, kinds: Iterable[str] = ()) -> list[Target]:
         """Return what the rules together select, in the order of the keys."""
         if self._rows is None:
+            # A damaged one too: what was asked for and cannot be read is an error.
             self._rows = tensor_rows(self._ckpt)
+            damaged = damaged_rows(self._ckpt)
+            if damaged:
+                self._rows = [*self._rows, *damaged]
         selector = Selector(rules, kinds=kinds)
         return [Target(row.key) for row in select_rows(self._ckpt, selector, self._rows)]
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TextIO, cast
 
 from ckpttool.query.folder import CheckpointRow
 from ckpttool.query.grouping import FoldedRow, ScopeRow, short_name
-from ckpttool.query.listing import Listing, SliceRow, TensorRow, Totals
+from ckpttool.query.listing import Listing, SliceRow, TensorRow
 from ckpttool.query.rows import BundleRows
 from ckpttool.render import humanize
 from ckpttool.render.console import Terminal
@@ -108,7 +108,7 @@ def write_listing(
     else:
         _write_tensors(listing, rows, stream, terminal, long=long, object_paths=object_paths)
     if format == "table":
-        _write_totals(listing.totals, len(listing.rows), stream, terminal)
+        _write_totals(listing, stream, terminal)
 
 
 # Many times as fast as naming the members, which counts where there are hundreds of thousands.
@@ -203,6 +203,16 @@ def _write_document(
         document["checkpoints"] = map(_checkpoint_document, checkpoints)
     document |= view
     document["totals"] = asdict(listing.totals)
+    if listing.damaged:
+        document["damaged"] = [
+            {
+                "key": each.key,
+                "object_path": each.object_path,
+                "kind": each.kind,
+                "problem": each.error.message,
+            }
+            for each in listing.damaged
+        ]
     write_json(document, stream)
 
 
@@ -270,11 +280,14 @@ def _place(row: TensorRow) -> Iterator[object]:
     )
 
 
-def _write_totals(totals: Totals, shown: int, stream: TextIO, terminal: Terminal) -> None:
+def _write_totals(listing: Listing, stream: TextIO, terminal: Terminal) -> None:
+    totals, shown = listing.totals, len(listing.rows)
     text = (
         f"{humanize.counted(totals.tensors, 'tensor')}, "
         f"{humanize.counted(totals.elements, 'element')}, {humanize.size(totals.bytes)}"
     )
     if shown < totals.tensors:
         text += f"; {humanize.number(shown)} shown"
+    if listing.damaged:
+        text += f"; {humanize.counted(len(listing.damaged), 'damaged tensor')} not listed"
     stream.write(terminal.style(text, "dim") + "\n")

@@ -48,7 +48,7 @@ from ckpttool.surgery.destination import check_destination
 from ckpttool.surgery.layout import Layout
 from ckpttool.surgery.legacy_sets import old_files
 from ckpttool.surgery.links import replacement_notes
-from ckpttool.surgery.plan import Plan
+from ckpttool.surgery.plan import Plan, refuse_damage
 from ckpttool.surgery.receipt import Receipt, ShardReceipt
 from ckpttool.surgery.spread import Recoding
 from ckpttool.surgery.stage import Stage
@@ -111,6 +111,7 @@ def write_plan(
         SurgeryError: the source changed meanwhile.
         CkptError: a file could not be read or written. Nothing is left behind in any case.
     """
+    refuse_damage(plan)
     options = options or WriteOptions()
     generation = options.generation or plan.source.generation
     check_destination(plan, prefix, generation=generation, force=options.force)
@@ -172,6 +173,7 @@ def replace_source(
         SurgeryError: the source is part of a SavedModel, or changed meanwhile.
         CkptError: a file could not be read or written; the source is as it was.
     """
+    refuse_damage(plan)
     options = options or WriteOptions()
     prefix = plan.source.prefix
     _refuse_in_place(plan)
@@ -214,6 +216,7 @@ def plan_receipt(plan: Plan, prefix: str | None, options: WriteOptions | None = 
     Raises:
         SurgeryError, DestinationError: as writing would.
     """
+    refuse_damage(plan)
     options = options or WriteOptions()
     generation = options.generation or plan.source.generation
     if prefix is None:

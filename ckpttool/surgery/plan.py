@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Literal
 from ckpttool.bundle.entry import BundleEntry
 from ckpttool.bundle.reader import BundleReader
 from ckpttool.checkpoint.open import Checkpoint
-from ckpttool.errors import CorruptError, SurgeryError
+from ckpttool.errors import CkptError, CorruptError, SurgeryError
 from ckpttool.meta.object_graph import ObjectGraph
 from ckpttool.meta.object_keys import GRAPH_KEY, object_path
+from ckpttool.tensor.dtypes import dtype_of_number
 from ckpttool.tensor.slices import TensorSlice
 
 if TYPE_CHECKING:
@@ -34,12 +35,15 @@ class PlannedTensor:
         source_key: its key in the source.
         entry: its entry in the source.
         slices: of a partitioned tensor of a bundle, the slices with their entries in the source.
+        damage: what is wrong with its entry, which stands for what can be made out of it: such a
+            tensor may be dropped, and nothing else.
     """
 
     key: str
     source_key: str
     entry: BundleEntry | LegacyEntry
     slices: tuple[tuple[TensorSlice, BundleEntry], ...] = ()
+    damage: CkptError | None = None
 
     @property
     def parts(self) -> tuple[BundleEntry, ...]:
@@ -62,6 +66,8 @@ class PlannedTensor:
     @property
     def bytes(self) -> int | None:
         """Stored bytes, of all slices together; of V1 those of the elements, None for strings."""
+        if self.damage is not None:
+            return None
         if isinstance(self.entry, BundleEntry):
             return sum(part.size for part in self.parts)
         return self.entry.size
@@ -128,7 +134,7 @@ class Plan:
         """Return the plan that changes nothing.
 
         Raises:
-            CkptError: the object graph or an entry is damaged.
+            CkptError: the object graph is damaged.
         """
         tensors = tuple(
             _planned(source, key)
@@ -175,6 +181,21 @@ class Plan:
         return replace(self, notes=(*self.notes, *notes))
 
 
+def refuse_damage(plan: Plan) -> None:
+    """Refuse to carry over a tensor whose entry is damaged.
+
+    Raises:
+        CorruptError: there is one.
+    """
+    for tensor in plan.tensors:
+        if tensor.damage is not None:
+            raise CorruptError(
+                f"{tensor.damage.message}; `ckpt prune --drop` it to rescue the others",
+                path=tensor.damage.path,
+                key=tensor.source_key,
+            ) from tensor.damage
+
+
 def refuse_disputes(plan: Plan) -> Plan:
     """Return the plan if each tensor belongs to one object of the graph.
 
@@ -204,7 +225,11 @@ def refuse_disputes(plan: Plan) -> Plan:
 
 def _planned(source: Checkpoint, key: str) -> PlannedTensor:
     """Return a tensor of the source as it is."""
-    entry, reader = source.entries[key], source.reader
+    reader = source.reader
+    damage = source.damaged.get(key)
+    if damage is not None:
+        return PlannedTensor(key, key, BundleEntry(dtype_of_number(0), ()), damage=damage)
+    entry = source.entries[key]
     if not entry.slices or not isinstance(reader, BundleReader):
         return PlannedTensor(key, key, entry)
     slices = tuple(reader.index.slice_entries(key))

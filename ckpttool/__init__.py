@@ -25,8 +25,8 @@ if TYPE_CHECKING:
         load_variable,
     )
     from ckpttool.errors import CkptError
-    from ckpttool.query.diff import diff
-    from ckpttool.query.integrity import verify
+    from ckpttool.query.diff.checkpoints import diff
+    from ckpttool.query.verify.addresses import verify
     from ckpttool.tensor.variants import VariantElement
 
 __version__ = "0.1.0"
@@ -55,7 +55,7 @@ _HOMES = {
     "CkptError": "ckpttool.errors",
     "VariantElement": "ckpttool.tensor.variants",
     "checkpoints_iterator": "ckpttool.checkpoint.tf_train",
-    "diff": "ckpttool.query.diff",
+    "diff": "ckpttool.query.diff.checkpoints",
     "get_checkpoint_state": "ckpttool.checkpoint.tf_train",
     "latest_checkpoint": "ckpttool.checkpoint.tf_train",
     "list_variables": "ckpttool.checkpoint.tf_train",
@@ -63,7 +63,7 @@ _HOMES = {
     "load_variable": "ckpttool.checkpoint.tf_train",
     "open_checkpoint": "ckpttool.checkpoint.open",
     "save_checkpoint": "ckpttool.checkpoint.save",
-    "verify": "ckpttool.query.integrity",
+    "verify": "ckpttool.query.verify.addresses",
 }
 
 

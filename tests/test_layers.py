@@ -1,4 +1,7 @@
-"""The shape of the package: who may import whom, and through which door the outside comes in."""
+"""The shape of the package: who may import whom, and through which door the outside comes in.
+
+Each test collects everything that breaks its rule and shows the whole list.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,11 @@ import ast
 import os
 import re
 import sys
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-
-import pytest
 
 from tests.support.fixtures import ROOT
 
@@ -23,25 +25,29 @@ LEVELS = {
     "errors": 1,
     "schemas": 1,
     "coding": 2,
-    "storage": 2,
-    "table": 3,
-    "pb": 3,
-    "tensor": 4,
-    "bundle": 5,
-    "legacy": 5,
-    "meta": 5,
-    "checkpoint": 6,
-    "query": 7,
-    "surgery": 7,
-    "render": 8,
-    "cli": 9,
-    "": 10,
-    "__main__": 10,
+    "storage": 3,
+    "table": 4,
+    "pb": 4,
+    "tensor": 5,
+    "bundle": 6,
+    "legacy": 6,
+    "objects": 6,
+    "metagraph": 7,
+    "checkpoint": 8,
+    "query": 9,
+    "surgery": 9,
+    "render": 10,
+    "cli": 11,
+    "": 12,
+    "__main__": 12,
 }
 
-# These two see less than what lies below them.
+# These two see less than what lies below them: of the formats only the values that answers hold.
 NARROWER = {
-    "render": {"errors", "printable", "schemas", "tensor", "checkpoint", "query", "surgery"},
+    "render": {
+        *("errors", "printable", "schemas", "tensor", "objects", "metagraph"),
+        *("checkpoint", "query", "surgery"),
+    },
     "cli": {"errors", "printable", "schemas", "checkpoint", "query", "surgery", "render"},
 }
 
@@ -56,7 +62,18 @@ DOORS = {
     "click": {"cli"},
 }
 
-LONGEST = 400
+LONGEST = 600
+
+# Circles that only close when a function is called, and class names that stand more than once;
+# both lists may only get shorter.
+LATE = {
+    ("metagraph.session_bundle", "metagraph.facts"),
+    ("render.aligned", "render.table"),
+}
+TWICE = {
+    *("Values", "Loss", "Rule", "Finding", "Matching", "Patience", "Extent", "Report", "Layout"),
+    "Place",
+}
 MAP_LINE = re.compile(r"^ *([a-z_0-9]+(?:, [a-z_0-9]+)*) {2,}\S")
 
 
@@ -65,38 +82,44 @@ class Import:
     """One import in one module.
 
     Attributes:
+        module: where it stands; dotted, below the package.
         target: dotted name of what is imported.
         line: where.
         typing: it is for type checkers alone.
-        lazy: it happens in a function.
     """
 
+    module: str
     target: str
     line: int
     typing: bool
-    lazy: bool
 
+    @property
+    def own(self) -> str | None:
+        """The module of ours that is imported; None for the outside."""
+        if self.target.split(".")[0] != "ckpttool":
+            return None
+        inner = self.target.split(".")[1:]
+        while inner and ".".join(inner) not in modules():
+            inner.pop()
+        return ".".join(inner)
 
-def module_name(path: Path) -> str:
-    """Return the dotted name below the package; empty for the package itself."""
-    parts = list(path.relative_to(PACKAGE).with_suffix("").parts)
-    if parts[-1] == "__init__":
-        parts.pop()
-    return ".".join(parts)
+    def __str__(self) -> str:
+        return f"{self.module}:{self.line} imports {self.target}"
 
 
 @cache
 def modules() -> dict[str, Path]:
-    return {module_name(path): path for path in sorted(PACKAGE.rglob("*.py"))}
+    """Dotted name below the package (empty for the package itself) -> file."""
+    out = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        parts = list(path.relative_to(PACKAGE).with_suffix("").parts)
+        out[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return out
 
 
 @cache
 def tree(name: str) -> ast.Module:
     return ast.parse(modules()[name].read_text(encoding="utf-8"))
-
-
-def is_type_checking(node: ast.AST) -> bool:
-    return isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)
 
 
 def targets(node: ast.AST) -> list[str]:
@@ -112,152 +135,130 @@ def targets(node: ast.AST) -> list[str]:
     return [named] if named and re.fullmatch(r"ckpttool(\.[a-z_0-9]+)+", named) else []
 
 
-def walk(node: ast.AST, *, typing: bool = False, lazy: bool = False) -> Iterator[Import]:
+def walk(module: str, node: ast.AST, *, typing: bool = False) -> Iterator[Import]:
     for child in ast.iter_child_nodes(node):
         for target in targets(child):
-            named = isinstance(child, ast.Constant)
-            yield Import(target, child.lineno, typing, lazy or named)  # type: ignore[attr-defined]
-        yield from walk(
-            child,
-            typing=typing or is_type_checking(child),
-            lazy=lazy or isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda),
-        )
+            yield Import(module, target, child.lineno, typing)  # type: ignore[attr-defined]
+        checking = isinstance(child, ast.If) and "TYPE_CHECKING" in ast.dump(child.test)
+        yield from walk(module, child, typing=typing or checking)
 
 
 @cache
-def imports(name: str) -> tuple[Import, ...]:
-    return tuple(walk(tree(name)))
-
-
-def own_module(target: str) -> str | None:
-    """Return the module of ours that a target is or lies in; None for the outside."""
-    if target.split(".")[0] != "ckpttool":
-        return None
-    inner = target.split(".")[1:]
-    while inner and ".".join(inner) not in modules():
-        inner.pop()
-    return ".".join(inner)
+def imports() -> tuple[Import, ...]:
+    return tuple(found for name in modules() for found in walk(name, tree(name)))
 
 
 def part_of(module: str) -> str:
     return module.split(".")[0]
 
 
-EACH = pytest.mark.parametrize("name", sorted(modules()), ids=lambda name: name or "ckpttool")
-
-
-def test_every_part_has_a_level() -> None:
-    assert {part_of(name) for name in modules()} <= set(LEVELS)
-    assert {"coding", "storage", "table", "tensor", "bundle"} <= {part_of(n) for n in modules()}
-
-
-@EACH
-def test_levels(name: str) -> None:
-    part = part_of(name)
-    for found in imports(name):
-        module = own_module(found.target)
-        if module is None or module == "" or part_of(module) == part:
+def test_imports_run_downward() -> None:
+    assert {part_of(name) for name in modules()} == set(LEVELS)
+    offenders = []
+    for found in imports():
+        part, other = part_of(found.module), found.own
+        if not other or part_of(other) == part:
             continue
-        where = f"{name}:{found.line} imports {module}"
-        assert LEVELS[part_of(module)] < LEVELS[part], where
-        if part in NARROWER:
-            assert part_of(module) in NARROWER[part], where
+        below = LEVELS[part_of(other)] < LEVELS[part]
+        if not below or part_of(other) not in NARROWER.get(part, LEVELS):
+            offenders.append(str(found))
+    assert offenders == []
 
 
-@EACH
-def test_doors(name: str) -> None:
-    for found in imports(name):
-        foreign = found.target.split(".")[0]
-        if found.typing or foreign in ("ckpttool", *sys.stdlib_module_names):
-            continue
-        where = f"{name}:{found.line} imports {foreign}"
-        assert foreign in DOORS, where
-        assert {name, part_of(name)} & DOORS[foreign], where
+def test_the_outside_comes_in_by_its_doors() -> None:
+    foreign = [
+        (found, found.target.split(".")[0])
+        for found in imports()
+        if found.target.split(".")[0] not in ("ckpttool", *sys.stdlib_module_names)
+    ]
+    offenders = [
+        str(found)
+        for found, name in foreign
+        if not found.typing and not {found.module, part_of(found.module)} & DOORS.get(name, set())
+    ]
+    assert offenders == []
+    assert {name for _, name in foreign} >= set(DOORS), "a door that nothing uses"
 
 
-def test_every_door_is_used() -> None:
-    used = {found.target.split(".")[0] for name in modules() for found in imports(name)}
-    assert set(DOORS) - used <= {"rich"}
-
-
-def test_no_cycles() -> None:
-    """No module needs another to be imported that needs the first one."""
-    edges = {
-        name: {
-            module
-            for found in imports(name)
-            if not found.typing and not found.lazy
-            for module in [own_module(found.target)]
-            if module and module != name
-        }
-        for name in modules()
-    }
+def test_no_circles() -> None:
+    """No module needs another that needs the first one, be it only when a function is called."""
+    edges: dict[str, set[str]] = defaultdict(set)
+    for found in imports():
+        late = (found.module, found.own) in LATE
+        if not found.typing and not late and found.own and found.own != found.module:
+            edges[found.module].add(found.own)
     done: set[str] = set()
+    circles: list[str] = []
 
     def visit(name: str, trail: tuple[str, ...]) -> None:
-        assert name not in trail, " -> ".join((*trail, name))
-        if name not in done:
+        if name in trail:
+            circles.append(" -> ".join((*trail[trail.index(name) :], name)))
+        elif name not in done:
             for following in sorted(edges[name]):
                 visit(following, (*trail, name))
             done.add(name)
 
-    for name in sorted(edges):
+    for name in sorted(modules()):
         visit(name, ())
+    assert circles == []
 
 
-@EACH
-def test_modules_are_short(name: str) -> None:
-    lines = modules()[name].read_text(encoding="utf-8").count("\n")
-    assert lines <= LONGEST, f"{name} has {lines} lines"
-
-
-@EACH
-def test_modules_say_what_they_are(name: str) -> None:
-    docstring = ast.get_docstring(tree(name))
-    assert docstring
-    assert docstring.split("\n")[0].endswith((".", ":"))
-    future = "from __future__ import annotations"
-    if tree(name).body[1:]:
-        assert future in modules()[name].read_text(encoding="utf-8")
+def test_modules_say_what_they_are_and_are_short() -> None:
+    offenders = []
+    for name, path in modules().items():
+        text = path.read_text(encoding="utf-8")
+        docstring = ast.get_docstring(tree(name)) or ""
+        if not docstring.split("\n")[0].endswith((".", ":")):
+            offenders.append(f"{name} does not begin with a sentence that says what it is")
+        if tree(name).body[1:] and "from __future__ import annotations" not in text:
+            offenders.append(f"{name} evaluates its annotations")
+        if text.count("\n") > LONGEST:
+            offenders.append(f"{name} has {text.count(chr(10))} lines")
+    assert offenders == []
 
 
 def mapped(package: str) -> set[str]:
     """Return the modules that a package's docstring lists."""
     docstring = ast.get_docstring(tree(package)) or ""
-    out: set[str] = set()
-    for line in docstring.split("\n"):
-        match = MAP_LINE.match(line)
-        if match:
-            out.update(match[1].split(", "))
-    return out
+    found = [match[1] for line in docstring.split("\n") if (match := MAP_LINE.match(line))]
+    return {name for names in found for name in names.split(", ")}
 
 
-PACKAGES = [name for name, path in sorted(modules().items()) if name and path.name == "__init__.py"]
+def test_packages_map_their_modules() -> None:
+    packages = [name for name, path in modules().items() if name and path.stem == "__init__"]
+    offenders = {}
+    for package in packages:
+        below = {name.removeprefix(package + ".") for name in modules() if name != package}
+        members = {name for name in below if "." not in name and f"{package}.{name}" in modules()}
+        if mapped(package) != members:
+            offenders[package] = mapped(package) ^ members
+    assert offenders == {}
 
 
-@pytest.mark.parametrize("package", [name for name in PACKAGES if mapped(name)])
-def test_the_map_of_a_package_is_true(package: str) -> None:
-    members = {
-        name.removeprefix(package + ".") for name in modules() if name.startswith(package + ".")
-    }
-    assert mapped(package) == {member for member in members if "." not in member}
+def is_type_assertion(node: ast.Assert) -> bool:
+    return ast.unparse(node.test).startswith("isinstance(")
 
 
-def test_most_packages_have_a_map() -> None:
-    assert {name for name in PACKAGES if not mapped(name)} <= {"schemas"}
+def test_code_keeps_the_house_rules() -> None:
+    """Only render and cli print; no text runs as code; asserts check no input; names are unique.
 
-
-@EACH
-def test_only_render_and_cli_print(name: str) -> None:
-    calls = [node for node in ast.walk(tree(name)) if isinstance(node, ast.Call)]
-    names = {node.func.id for node in calls if isinstance(node.func, ast.Name)}
-    if part_of(name) not in ("render", "cli"):
-        assert not names & {"print", "input", "exit", "quit"}
-    assert not names & {"eval", "exec", "compile", "__import__"}
-
-
-@EACH
-def test_asserts_check_no_input(name: str) -> None:
-    """Asserts vanish under `python -O`; all that they may say is a type that is known anyway."""
-    asserts = [node for node in ast.walk(tree(name)) if isinstance(node, ast.Assert)]
-    assert all(ast.unparse(node.test).startswith("isinstance(") for node in asserts)
+    Asserts vanish under `python -O`: all that they may say is a type that is known anyway.
+    """
+    offenders = []
+    homes: dict[str, list[str]] = defaultdict(list)
+    for name in modules():
+        for node in ast.walk(tree(name)):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                banned = {"eval", "exec", "compile", "__import__"}
+                if part_of(name) not in ("render", "cli"):
+                    banned |= {"print", "input", "exit", "quit"}
+                if node.func.id in banned:
+                    offenders.append(f"{name}:{node.lineno} calls {node.func.id}")
+            elif isinstance(node, ast.Assert) and not is_type_assertion(node):
+                offenders.append(f"{name}:{node.lineno} asserts more than a type")
+        for node in tree(name).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                homes[node.name].append(name)
+    twice = {name: where for name, where in homes.items() if len(where) > 1}
+    offenders += [f"{name} stands in {where}" for name, where in twice.items() if name not in TWICE]
+    assert offenders == []

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import ckpttool
-from ckpttool.checkpoint.kinds_rules import KINDS
+from ckpttool.checkpoint.kinds.rules import KINDS
 from ckpttool.cli.main import COMMANDS, COMPLETE_VARIABLE, cli
 from ckpttool.cli.options import OUTPUT_FORMATS
 from ckpttool.render.console import describe

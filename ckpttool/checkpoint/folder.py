@@ -21,9 +21,9 @@ from ckpttool.checkpoint.generation import Generation as Generation
 from ckpttool.checkpoint.generation import table_generation
 from ckpttool.checkpoint.named import V1_PATTERN, is_of_windows, other_paths, part_name
 from ckpttool.checkpoint.named import checkpoint_name as checkpoint_name
+from ckpttool.checkpoint.state import STATE_NAME as STATE_NAME
+from ckpttool.checkpoint.state import read_state
 from ckpttool.errors import CkptError, FileAccessError
-from ckpttool.meta.state import STATE_NAME as STATE_NAME
-from ckpttool.meta.state import read_state
 from ckpttool.storage.source import file_error
 from ckpttool.storage.temporary import split_temporary
 

@@ -34,8 +34,8 @@ from ckpttool.checkpoint.folder import (
 )
 from ckpttool.checkpoint.generation import Generation, table_generation
 from ckpttool.checkpoint.nearest import nearest, quoted
+from ckpttool.checkpoint.state import read_state
 from ckpttool.errors import CkptError, FileAccessError, MissingFileError, NotFoundError
-from ckpttool.meta.state import read_state
 from ckpttool.storage.source import RandomAccessFile
 
 AddressKind = Literal["prefix", "member", "state", "saved_model", "session_bundle"]

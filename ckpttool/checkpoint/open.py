@@ -13,19 +13,19 @@ from ckpttool.checkpoint.folder import Generation
 from ckpttool.checkpoint.locate import Location, locate
 from ckpttool.checkpoint.nearest import nearest_names, quoted
 from ckpttool.errors import CkptError, MissingKeyError, UnsupportedError
-from ckpttool.meta.object_keys import GRAPH_KEY, key_of_path, object_path
+from ckpttool.objects.keys import GRAPH_KEY, key_of_path, object_path
 from ckpttool.printable import unprintable
 from ckpttool.tensor.region import Index
 
 if TYPE_CHECKING:
     from ckpttool.bundle.entry import BundleEntry, EntryHead
-    from ckpttool.checkpoint.graph_names import GraphNames
-    from ckpttool.checkpoint.kinds_averages import Average
+    from ckpttool.checkpoint.kinds.averages import Average
+    from ckpttool.checkpoint.selection.graph_names import GraphNames
+    from ckpttool.checkpoint.state import CheckpointState
     from ckpttool.legacy.entry import LegacyEntry
     from ckpttool.legacy.reader import LegacyReader
-    from ckpttool.meta.metagraph import MetaGraph
-    from ckpttool.meta.object_graph import ObjectGraph
-    from ckpttool.meta.state import CheckpointState
+    from ckpttool.metagraph.facts import MetaGraph
+    from ckpttool.objects.graph import ObjectGraph
     from ckpttool.tensor.values import Array
 
 
@@ -153,7 +153,7 @@ class Checkpoint(Mapping[str, "Array"]):
         """
         if self.style == "name":
             return None
-        from ckpttool.meta.object_graph import ObjectGraph
+        from ckpttool.objects.graph import ObjectGraph
 
         value = self.reader.read(GRAPH_KEY)
         entry = self.entries[GRAPH_KEY]
@@ -174,7 +174,7 @@ class Checkpoint(Mapping[str, "Array"]):
         """
         if self.style == "name":
             return None
-        from ckpttool.checkpoint.graph_names import GraphNames
+        from ckpttool.checkpoint.selection.graph_names import GraphNames
 
         try:
             graph = self.object_graph
@@ -197,7 +197,7 @@ class Checkpoint(Mapping[str, "Array"]):
         """The state file of the checkpoint's folder; None where there is none."""
         if self.location.state_path is None:
             return None
-        from ckpttool.meta.state import read_state
+        from ckpttool.checkpoint.state import read_state
 
         return read_state(self.location.state_path)
 
@@ -211,7 +211,7 @@ class Checkpoint(Mapping[str, "Array"]):
         path = self.location.meta_path
         if path is None:
             return ()
-        from ckpttool.meta.metagraph import read_metagraphs
+        from ckpttool.metagraph.facts import read_metagraphs
 
         return read_metagraphs(path)
 
@@ -227,7 +227,7 @@ class Checkpoint(Mapping[str, "Array"]):
         The keys tell in an object-based checkpoint; in a name-based one the collections of its
         MetaGraph, or the names where there is none, or none that can be read.
         """
-        from ckpttool.checkpoint.kinds import (
+        from ckpttool.checkpoint.kinds.tensors import (
             kinds_from_keys,
             kinds_from_metagraph,
             kinds_from_names,
@@ -252,7 +252,7 @@ class Checkpoint(Mapping[str, "Array"]):
         Raises:
             CkptError: the object graph is missing or damaged.
         """
-        from ckpttool.checkpoint.kinds import kinds_from_graph
+        from ckpttool.checkpoint.kinds.tensors import kinds_from_graph
 
         graph = self.object_graph
         return self.kinds if graph is None else kinds_from_graph(self._described, graph)
@@ -264,7 +264,7 @@ class Checkpoint(Mapping[str, "Array"]):
         Raises:
             CkptError: the object graph is missing or damaged.
         """
-        from ckpttool.checkpoint.kinds_averages import find_averages
+        from ckpttool.checkpoint.kinds.averages import find_averages
 
         return find_averages(self._described, self.graph_kinds, self.object_graph)
 

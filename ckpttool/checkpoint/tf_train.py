@@ -20,7 +20,7 @@ from ckpttool.errors import CkptError, MissingFileError
 from ckpttool.tensor.dtypes import DType
 
 if TYPE_CHECKING:
-    from ckpttool.meta.state import CheckpointState
+    from ckpttool.checkpoint.state import CheckpointState
 
 
 class CheckpointReader:
@@ -126,7 +126,7 @@ def get_checkpoint_state(
     Raises:
         ValueError: the state file names no checkpoint.
     """
-    from ckpttool.meta.state import read_state
+    from ckpttool.checkpoint.state import read_state
 
     folder = os.fspath(checkpoint_dir)
     path = os.path.join(folder, latest_filename or STATE_NAME)

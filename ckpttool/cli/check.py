@@ -9,14 +9,14 @@ import click
 
 from ckpttool.checkpoint.locate import locate
 from ckpttool.checkpoint.open import Checkpoint
-from ckpttool.checkpoint.select import Selector
+from ckpttool.checkpoint.selection.select import Selector
 from ckpttool.cli import options
 from ckpttool.cli.failures import DONE, FAILED, NEGATIVE
-from ckpttool.query.lock import check
-from ckpttool.query.lock_file import Lock, read_lock
-from ckpttool.query.lock_findings import Report
-from ckpttool.render import check as render
-from ckpttool.render.check_words import summary
+from ckpttool.query.check.checkpoint import check
+from ckpttool.query.check.findings import Report
+from ckpttool.query.check.lock import Lock, read_lock
+from ckpttool.render.check import text as render
+from ckpttool.render.check.words import summary
 from ckpttool.render.progress import ProgressBar
 
 EXAMPLES = (
@@ -121,8 +121,8 @@ def command(
 def _updated(
     ckpt: Checkpoint, path: str, selector: Selector, ignore: tuple[str, ...], *, crc: bool
 ) -> Report:
-    from ckpttool.query.lock_update import update_lock
-    from ckpttool.render.check_lock import lock_text
+    from ckpttool.query.check.update import update_lock
+    from ckpttool.render.check.lock import lock_text
 
     lock: Lock | None = read_lock(path) if os.path.lexists(path) else None
     return update_lock(ckpt, path, lock, lock_text, selector, ignore=ignore, crc=crc)

@@ -21,7 +21,6 @@ from ckpttool.render.conversion import (
     write_exports,
 )
 from ckpttool.render.progress import ProgressBar
-from ckpttool.surgery.apply import OnProgress, WriteOptions, plan_receipt, write_plan
 from ckpttool.surgery.convert import (
     Conversion,
     Form,
@@ -32,10 +31,16 @@ from ckpttool.surgery.convert import (
     name_latest,
     plan_conversion,
 )
-from ckpttool.surgery.destination import unused_place
-from ckpttool.surgery.export import ExportReceipt, convert_export, export_receipt, find_exports
+from ckpttool.surgery.export.saved_model import (
+    ExportReceipt,
+    convert_export,
+    export_receipt,
+    find_exports,
+)
 from ckpttool.surgery.rules import Rule
-from ckpttool.surgery.spread import Recoding
+from ckpttool.surgery.write.destination import unused_place
+from ckpttool.surgery.write.plan import OnProgress, WriteOptions, plan_receipt, write_plan
+from ckpttool.surgery.write.spread import Recoding
 
 _NUMBER = re.compile(r"-([0-9]{1,18})\Z")
 

@@ -13,12 +13,12 @@ from ckpttool.cli.conversions import Wanted, convert_checkpoints, convert_export
 from ckpttool.cli.writing import DRY_RUN, FOLLOW_LINKS, FORMATS, LOCK_TIMEOUT_OPTION
 from ckpttool.errors import NotFoundError
 from ckpttool.surgery import rules as rule_kinds
-from ckpttool.surgery.apply import Patience, WriteOptions
-from ckpttool.surgery.companions import META_MODES, MetaMode
 from ckpttool.surgery.convert import FORMS, Form
 from ckpttool.surgery.rules import Rule
-from ckpttool.surgery.spread import Recoding
 from ckpttool.surgery.tables import load_table
+from ckpttool.surgery.write.companions import META_MODES, MetaMode
+from ckpttool.surgery.write.plan import Patience, WriteOptions
+from ckpttool.surgery.write.spread import Recoding
 
 EXAMPLES = (
     ("ckpt convert-legacy old.ckpt-7 -o out/model.ckpt-7", "A V1 checkpoint as V2."),

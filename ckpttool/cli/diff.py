@@ -11,14 +11,14 @@ import click
 from ckpttool.checkpoint.folder import list_checkpoints
 from ckpttool.checkpoint.locate import is_graph_file, locate
 from ckpttool.checkpoint.open import Checkpoint
-from ckpttool.checkpoint.select import Rule, Selector
+from ckpttool.checkpoint.selection.select import Rule, Selector
 from ckpttool.cli import options
 from ckpttool.cli.failures import DONE, FAILED, NEGATIVE, complain
 from ckpttool.errors import UnsupportedError
-from ckpttool.query.diff import Diff, Tolerance, compare
-from ckpttool.query.diff_renames import save_map
-from ckpttool.query.diff_series import diff_series
-from ckpttool.render import diff as render
+from ckpttool.query.diff.checkpoints import Diff, Tolerance, compare
+from ckpttool.query.diff.renames import save_map
+from ckpttool.query.diff.series import diff_series
+from ckpttool.render.diff import text as render
 from ckpttool.render.progress import ProgressBar
 
 EXAMPLES = (
@@ -158,8 +158,8 @@ def _diff_graphs(
     everything: bool,
     quiet: bool,
 ) -> int:
-    from ckpttool.query.diff_metagraph import diff_metagraphs
-    from ckpttool.render.diff_metagraph import write_graph_diff
+    from ckpttool.query.diff.metagraph import diff_metagraphs
+    from ckpttool.render.diff.metagraph import write_graph_diff
 
     found = diff_metagraphs(a, b)
     for warning in found.warnings:

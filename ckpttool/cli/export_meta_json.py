@@ -10,7 +10,7 @@ import click
 
 from ckpttool.cli import options
 from ckpttool.errors import UnsupportedError
-from ckpttool.query.metajson import (
+from ckpttool.query.metagraph.document import (
     FORMS,
     Form,
     GraphDocument,

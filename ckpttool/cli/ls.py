@@ -11,7 +11,7 @@ import click
 
 from ckpttool.checkpoint.locate import Location, locate
 from ckpttool.checkpoint.open import Checkpoint
-from ckpttool.checkpoint.select import Selector
+from ckpttool.checkpoint.selection.select import Selector
 from ckpttool.cli import options
 from ckpttool.cli.failures import complain
 from ckpttool.query.folder import list_folder
@@ -22,7 +22,7 @@ from ckpttool.render import listing as render
 if TYPE_CHECKING:
     from ckpttool.query.folder import CheckpointRow
     from ckpttool.query.listing import Listing
-    from ckpttool.render.tabular import RowFormat
+    from ckpttool.render.table import RowFormat
 
 _MOST_NAMED = 20  # damaged tensors
 EXAMPLES = (

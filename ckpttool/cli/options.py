@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 import click
 from click.core import ParameterSource
 
-from ckpttool.checkpoint.kinds_rules import KINDS
-from ckpttool.checkpoint.select import Rule, Selector
+from ckpttool.checkpoint.kinds.rules import KINDS
+from ckpttool.checkpoint.selection.select import Rule, Selector
 from ckpttool.cli.failures import complain
 from ckpttool.printable import printable
 from ckpttool.render.console import COLOR_CHOICES, ColorChoice, Terminal, describe

@@ -13,7 +13,7 @@ from ckpttool.cli import options
 from ckpttool.errors import MissingFileError, NotFoundError
 
 if TYPE_CHECKING:
-    from ckpttool.query.targets import Target
+    from ckpttool.query.values.targets import Target
 
 _BINS = 32
 _VALUE_FORMATS = ("table", "plain", "json", "jsonl")
@@ -110,7 +110,7 @@ def command(
         if not chosen and not stats:
             _show_summary(settings, ckpt, full, format)
             return
-        from ckpttool.query.targets import find_targets
+        from ckpttool.query.values.targets import find_targets
 
         rules = options.ordered_rules(click.get_current_context(), include, exclude)
         kinds = [word for words in kind for word in words.split(",") if word]
@@ -126,7 +126,7 @@ def command(
 
 def _show_summary(settings: options.Settings, ckpt: Checkpoint, full: bool, format: str) -> None:
     from ckpttool.query.summary import summarize
-    from ckpttool.render import summary as render
+    from ckpttool.render.show import summary as render
 
     render.write_summary(summarize(ckpt), format, sys.stdout, settings.terminal(), full=full)
     for error in ckpt.damaged.values():
@@ -134,8 +134,8 @@ def _show_summary(settings: options.Settings, ckpt: Checkpoint, full: bool, form
 
 
 def _show_graph(settings: options.Settings, path: str, full: bool, format: str) -> None:
-    from ckpttool.query.graph_summary import describe_graphs
-    from ckpttool.render.graph_summary import write_graphs
+    from ckpttool.query.metagraph.summary import describe_graphs
+    from ckpttool.render.metagraph import write_graphs
 
     reports = describe_graphs(path)
     for warning in reports.warnings:
@@ -153,9 +153,9 @@ def _show_tensors(
     stats: bool,
     format: str,
 ) -> None:
-    from ckpttool.query import detail as query
     from ckpttool.query.source import Source
-    from ckpttool.render import detail as render
+    from ckpttool.query.values import detail as query
+    from ckpttool.render.show import text as render
 
     terminal = settings.terminal()
     as_json = format in ("json", "jsonl")
@@ -185,7 +185,7 @@ def _write_file(
 ) -> None:
     if len(targets) != 1:
         raise click.UsageError(f"--out writes one tensor, not {len(targets)}")
-    from ckpttool.query.npy import write_npy
+    from ckpttool.query.values.npy import write_npy
 
     written = write_npy(ckpt, targets[0], path, force=force)
     settings.note(f"{written.path}: {written.bytes} bytes")

@@ -11,10 +11,10 @@ import click
 from ckpttool.cli import options
 from ckpttool.cli.failures import DONE, FAILED, NEGATIVE, complain
 from ckpttool.errors import CkptError
-from ckpttool.query.integrity import find_subjects, verify_each
-from ckpttool.query.integrity_report import Report, Subject
+from ckpttool.query.verify.addresses import find_subjects, verify_each
+from ckpttool.query.verify.report import Report, Subject
 from ckpttool.render import humanize
-from ckpttool.render import integrity as render
+from ckpttool.render import verify as render
 from ckpttool.render.progress import ProgressBar
 
 EXAMPLES = (

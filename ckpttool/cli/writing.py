@@ -14,7 +14,10 @@ import click
 
 from ckpttool.cli import options
 from ckpttool.cli.failures import Terminated
-from ckpttool.surgery.apply import (
+from ckpttool.surgery.write.carry import DATA_MODES
+from ckpttool.surgery.write.companions import META_MODES
+from ckpttool.surgery.write.destination import destination_prefix, unused_place
+from ckpttool.surgery.write.plan import (
     LOCK_TIMEOUT,
     Patience,
     WriteOptions,
@@ -22,9 +25,6 @@ from ckpttool.surgery.apply import (
     replace_source,
     write_plan,
 )
-from ckpttool.surgery.carry import DATA_MODES
-from ckpttool.surgery.companions import META_MODES
-from ckpttool.surgery.destination import destination_prefix, unused_place
 
 if TYPE_CHECKING:
     from ckpttool.surgery.plan import Plan

@@ -3,14 +3,7 @@
     pool      the classes, made from descriptors.binpb
     convert   bytes and text to messages and back; fields the schema does not know
     syntax    what protobuf runtimes disagree on in text
-
-    json_plan     how each message looks in JSON
-    json_print    a message as JSON
-    json_any      the message in an Any
-    json_order    the order of maps in an Any
-    json_parse    a message from JSON
-    json_values   single values from JSON
-    json_place    lines in a JSON text
+    json      messages as JSON, and back
 
 The attributes of this package are the message classes: `pb.BundleEntryProto`, and so on for every
 message that is not nested in another. The first use of one loads protobuf, importing this package

@@ -18,7 +18,7 @@ from ckpttool.checkpoint.folder import (
 from ckpttool.errors import CkptError
 
 if TYPE_CHECKING:
-    from ckpttool.meta.state import CheckpointState
+    from ckpttool.checkpoint.state import CheckpointState
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,7 @@ def _inspect_legacy(files: CheckpointFiles) -> tuple[int | None, tuple[str, ...]
 
 def _saved_times(folder: str) -> dict[str, float]:
     """Return the times that the state file has, by name; it is no matter if there is none."""
-    from ckpttool.meta.state import read_state
+    from ckpttool.checkpoint.state import read_state
 
     state: CheckpointState | None = None
     with suppress(CkptError):

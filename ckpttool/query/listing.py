@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ckpttool.bundle.reader import BundleReader
 from ckpttool.checkpoint.open import Checkpoint
-from ckpttool.checkpoint.select import Selector
+from ckpttool.checkpoint.selection.select import Selector
 from ckpttool.errors import CkptError
 from ckpttool.query.rows import BundleRows, SliceRow, TensorRow, Totals
 from ckpttool.query.source import Source, select_rows

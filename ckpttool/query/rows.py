@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple, overload
 
 from ckpttool.coding.checksum import unmask
 from ckpttool.errors import CkptError
-from ckpttool.meta.object_keys import object_path
+from ckpttool.objects.keys import object_path
 from ckpttool.tensor.shape import Shape, element_count
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ckpttool.bundle.reader import BundleReader
 from ckpttool.checkpoint.nearest import quoted
 from ckpttool.checkpoint.open import Checkpoint
-from ckpttool.checkpoint.select import Listed, N, Selector
+from ckpttool.checkpoint.selection.select import Listed, N, Selector
 from ckpttool.errors import SelectionError
 from ckpttool.query.rows import BundleRows
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ckpttool.checkpoint.open import Checkpoint
-from ckpttool.meta.object_graph import Edge, ObjectGraph
+from ckpttool.objects.graph import Edge, ObjectGraph
 from ckpttool.query.listing import TensorRow
 
 

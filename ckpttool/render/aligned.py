@@ -16,7 +16,7 @@ from itertools import islice, zip_longest
 from typing import TextIO
 
 from ckpttool.render.console import Terminal
-from ckpttool.render.tabular import Column, Row, human_texts
+from ckpttool.render.table import Column, Row, human_texts
 
 _GAP = "  "
 _INDENT = "  "

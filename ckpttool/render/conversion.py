@@ -19,10 +19,10 @@ from ckpttool.render.surgery import (
     receipt_document,
     total_before,
 )
-from ckpttool.render.tabular import Column, RowFormat, write_rows
-from ckpttool.surgery.export import ExportReceipt
+from ckpttool.render.table import Column, RowFormat, write_rows
+from ckpttool.surgery.export.saved_model import ExportReceipt
 from ckpttool.surgery.plan import Plan
-from ckpttool.surgery.receipt import Receipt
+from ckpttool.surgery.write.receipt import Receipt
 
 SCHEMA = "ckpt.convert-legacy/1"
 

@@ -15,7 +15,7 @@ from ckpttool.render import humanize
 from ckpttool.render.console import Terminal
 from ckpttool.render.jsonout import write_json, write_jsonl
 from ckpttool.render.source import source_document
-from ckpttool.render.tabular import Column, RowFormat, write_rows
+from ckpttool.render.table import Column, RowFormat, write_rows
 
 if TYPE_CHECKING:
     from ckpttool.query.tree import TreeNode

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from ckpttool.printable import printable
-from ckpttool.query.metajson import Form, Loss
+from ckpttool.query.metagraph.document import Form, Loss
 from ckpttool.render.humanize import counted
 
 _MEANT = {"json": "JSON", "pbtxt": "text", "pb": "bytes"}

@@ -11,9 +11,9 @@ from ckpttool.render import humanize
 from ckpttool.render.console import Terminal
 from ckpttool.render.jsonout import write_json
 from ckpttool.render.source import source_document
-from ckpttool.render.tabular import Column, RowFormat, write_rows
+from ckpttool.render.table import Column, RowFormat, write_rows
 from ckpttool.surgery.plan import Change, Plan
-from ckpttool.surgery.receipt import Receipt
+from ckpttool.surgery.write.receipt import Receipt
 
 _BYTES = Column("bytes", align="right", human=humanize.size)
 CHANGE_COLUMNS = (

@@ -11,21 +11,21 @@ from typing import Literal
 from ckpttool.checkpoint.folder import list_checkpoints, name_here
 from ckpttool.checkpoint.locate import Location, locate, location_of
 from ckpttool.checkpoint.open import Checkpoint
+from ckpttool.checkpoint.state import STATE_NAME, CheckpointState, format_state, read_state
 from ckpttool.errors import DestinationError, MissingFileError, SurgeryError
-from ckpttool.meta.state import STATE_NAME, CheckpointState, format_state, read_state
 from ckpttool.storage.source import Permissions, RandomAccessFile
 from ckpttool.storage.staging import StagedFiles
-from ckpttool.surgery.apply import WriteOptions
-from ckpttool.surgery.companions import planned_state
-from ckpttool.surgery.destination import destination_prefix
 from ckpttool.surgery.flatten import flatten
-from ckpttool.surgery.like import follow
-from ckpttool.surgery.payloads import payloads
+from ckpttool.surgery.like.reference import follow
 from ckpttool.surgery.plan import Plan
-from ckpttool.surgery.receipt import Receipt
 from ckpttool.surgery.rename import rename
 from ckpttool.surgery.rules import MoveRule, Rule
-from ckpttool.surgery.spread import Recoding
+from ckpttool.surgery.write.companions import planned_state
+from ckpttool.surgery.write.destination import destination_prefix
+from ckpttool.surgery.write.payloads import payloads
+from ckpttool.surgery.write.plan import WriteOptions
+from ckpttool.surgery.write.receipt import Receipt
+from ckpttool.surgery.write.spread import Recoding
 from ckpttool.tensor.dtypes import STRING
 
 Form = Literal["v2", "v1", "name-based"]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ckpttool.checkpoint.nearest import listed
-from ckpttool.meta.object_graph import ObjectGraph
-from ckpttool.meta.object_keys import escape, object_path
+from ckpttool.objects.graph import ObjectGraph
+from ckpttool.objects.keys import escape, object_path
 from ckpttool.surgery.plan import Plan
 
 _SHOWN = 5

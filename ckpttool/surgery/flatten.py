@@ -21,8 +21,8 @@ from dataclasses import replace
 
 from ckpttool.checkpoint.nearest import listed, nearest_names, quoted
 from ckpttool.errors import KeyCollisionError, SelectionError, SurgeryError
-from ckpttool.meta.object_graph import ObjectGraph
-from ckpttool.meta.object_keys import GRAPH_KEY, VARIABLE_VALUE, split_key, unescape
+from ckpttool.objects.graph import ObjectGraph
+from ckpttool.objects.keys import GRAPH_KEY, VARIABLE_VALUE, split_key, unescape
 from ckpttool.surgery.plan import Plan
 
 _NO_RULES: Mapping[str, str] = {}

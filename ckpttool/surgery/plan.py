@@ -15,8 +15,8 @@ from ckpttool.bundle.entry import BundleEntry
 from ckpttool.bundle.reader import BundleReader
 from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.errors import CkptError, CorruptError, SurgeryError
-from ckpttool.meta.object_graph import ObjectGraph
-from ckpttool.meta.object_keys import GRAPH_KEY, object_path
+from ckpttool.objects.graph import ObjectGraph
+from ckpttool.objects.keys import GRAPH_KEY, object_path
 from ckpttool.tensor.dtypes import dtype_of_number
 from ckpttool.tensor.slices import TensorSlice
 

@@ -6,11 +6,11 @@ from collections.abc import Set
 from dataclasses import replace
 from typing import NamedTuple
 
-from ckpttool.checkpoint.select import Choice, Listed, Rule, Selector
+from ckpttool.checkpoint.selection.select import Choice, Listed, Rule, Selector
 from ckpttool.errors import SelectionError, SurgeryError
-from ckpttool.meta.object_graph import Attribute
-from ckpttool.meta.object_keys import GRAPH_KEY
-from ckpttool.surgery.graph_drops import AttributeId, drop_attributes
+from ckpttool.objects.drops import AttributeId, drop_attributes
+from ckpttool.objects.graph import Attribute
+from ckpttool.objects.keys import GRAPH_KEY
 from ckpttool.surgery.plan import Plan, refuse_disputes
 
 SLOT_KINDS = frozenset({"slot"})

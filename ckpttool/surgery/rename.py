@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import replace
 
-from ckpttool.checkpoint.kinds_words import AVERAGED
+from ckpttool.checkpoint.kinds.words import AVERAGED
 from ckpttool.checkpoint.nearest import listed, nearest_names, quoted
 from ckpttool.errors import KeyCollisionError, SelectionError, SurgeryError
-from ckpttool.meta.object_graph import ObjectGraph
-from ckpttool.meta.object_keys import (
+from ckpttool.objects.graph import ObjectGraph
+from ckpttool.objects.keys import (
     ATTRIBUTES,
     GRAPH_KEY,
     OPTIMIZER_SLOT,
@@ -24,8 +24,8 @@ from ckpttool.meta.object_keys import (
     split_key,
     unescape,
 )
+from ckpttool.objects.moves import EdgeId, move_edges
 from ckpttool.surgery.edge_notes import with_edge_notes
-from ckpttool.surgery.graph_moves import EdgeId, move_edges
 from ckpttool.surgery.plan import Plan, PlannedTensor, refuse_disputes
 from ckpttool.surgery.rules import MoveRule, PrefixRule, Rule, StripPrefixRule
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
-from ckpttool.checkpoint.time_limit import TimeLimit
+from ckpttool.checkpoint.selection.time_limit import TimeLimit
 from ckpttool.errors import FileAccessError, SelectionError
 from ckpttool.printable import printable, unprintable
 from ckpttool.storage.source import file_error

@@ -11,7 +11,7 @@ from ckpttool.checkpoint.folder import list_checkpoints, name_here
 from ckpttool.checkpoint.locate import locate
 from ckpttool.checkpoint.named import checkpoint_name, other_paths
 from ckpttool.errors import MissingFileError
-from ckpttool.query.integrity import verify
+from ckpttool.query.verify.addresses import verify
 from tests.support.fixtures import FIXTURES
 
 WINDOWS = [

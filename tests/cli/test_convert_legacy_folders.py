@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import ckpttool
-from ckpttool.meta.state import CheckpointState, format_state, read_state
+from ckpttool.checkpoint.state import CheckpointState, format_state, read_state
 from tests.support.command import ckpt
 from tests.support.conversions import SHARDED, SINGLE, copy_v1, everything, write_v1
 from tests.support.surgery import refuse, run, spoil, state

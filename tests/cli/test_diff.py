@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import ckpttool
-from ckpttool.query.diff import CHANGES, LETTERS
+from ckpttool.query.diff.checkpoints import CHANGES, LETTERS
 from ckpttool.schemas import load_schema
 from tests.support.command import ckpt, environment, shell
 from tests.support.fixtures import FIXTURES, bundle

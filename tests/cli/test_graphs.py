@@ -16,7 +16,7 @@ import pytest
 import ckpttool
 from ckpttool import pb
 from ckpttool.schemas import load_schema
-from tests.meta.graph_messages import FLOAT, INT32, constant, node, with_saver, written
+from tests.metagraph.graph_messages import FLOAT, INT32, constant, node, with_saver, written
 from tests.support.command import ckpt
 from tests.support.fixtures import FIXTURES
 

@@ -14,7 +14,7 @@ import pytest
 
 import ckpttool
 from ckpttool.checkpoint.locate import Location
-from ckpttool.checkpoint.select import Rule, Selector
+from ckpttool.checkpoint.selection.select import Rule, Selector
 from ckpttool.cli import main as main_module
 from ckpttool.cli import options
 from ckpttool.cli.main import COMMANDS, CommandEntry, cli, main

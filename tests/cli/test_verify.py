@@ -20,9 +20,9 @@ import jsonschema
 import pytest
 
 from ckpttool.printable import printable
-from ckpttool.query.integrity_findings import CODES, SEVERITIES
+from ckpttool.query.verify.findings import CODES, SEVERITIES
 from ckpttool.schemas import load_schema
-from tests.query.integrity_victims import GUIDE, Victim
+from tests.query.verify.victims import GUIDE, Victim
 from tests.support import encoder
 from tests.support.command import ckpt, environment, shell
 from tests.support.fixtures import FIXTURES

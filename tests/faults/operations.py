@@ -20,13 +20,13 @@ from ckpttool.checkpoint.folder import Generation
 from ckpttool.checkpoint.locate import locate
 from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.checkpoint.save import save_checkpoint
-from ckpttool.surgery.apply import WriteOptions, replace_source, write_plan
 from ckpttool.surgery.convert import Form, conversion_options, plan_conversion
 from ckpttool.surgery.plan import Plan
 from ckpttool.surgery.prune import SLOT_KINDS, prune, select_drops
 from ckpttool.surgery.rename import rename
 from ckpttool.surgery.rules import parse_move
-from ckpttool.surgery.spread import Recoding
+from ckpttool.surgery.write.plan import WriteOptions, replace_source, write_plan
+from ckpttool.surgery.write.spread import Recoding
 from ckpttool.tensor.values import Array
 from tests.legacy import handmade as v1
 from tests.legacy.handmade import legacy_fixture

@@ -12,13 +12,13 @@ from ckpttool.bundle.index import BundleIndex
 from ckpttool.checkpoint.folder import find_checkpoint
 from ckpttool.checkpoint.locate import locate
 from ckpttool.checkpoint.open import Checkpoint
+from ckpttool.checkpoint.state import read_state
 from ckpttool.errors import CkptError, DestinationError
 from ckpttool.legacy.reader import LegacyReader
-from ckpttool.meta.state import read_state
 from ckpttool.storage.leftovers import LOCK_SUFFIX
 from ckpttool.storage.temporary import TEMPORARY_SUFFIX
-from ckpttool.surgery.apply import WriteOptions, replace_source
 from ckpttool.surgery.plan import Plan
+from ckpttool.surgery.write.plan import WriteOptions, replace_source
 from tests.faults.operations import STATE, Operation
 from tests.legacy.handmade import torn
 from tests.support.answers import Answer, value_bytes, values

@@ -18,11 +18,11 @@ import pytest
 
 from ckpttool.checkpoint.open import open_checkpoint
 from ckpttool.errors import ChangedError, CkptError, MissingFileError, SurgeryError
-from ckpttool.query.integrity import verify
-from ckpttool.surgery.apply import WriteOptions, write_plan
+from ckpttool.query.verify.addresses import verify
 from ckpttool.surgery.plan import Plan
 from ckpttool.surgery.rename import rename
 from ckpttool.surgery.rules import MoveRule
+from ckpttool.surgery.write.plan import WriteOptions, write_plan
 from tests.faults import trainer
 from tests.faults.counts import MOMENTS, count
 from tests.faults.operations import OPERATIONS, Operation

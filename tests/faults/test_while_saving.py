@@ -13,14 +13,14 @@ import pytest
 
 from ckpttool.bundle.reader import BundleReader
 from ckpttool.checkpoint.open import open_checkpoint
+from ckpttool.checkpoint.state import read_state
 from ckpttool.errors import ChangedError, CkptError, CorruptError, MissingFileError, SurgeryError
-from ckpttool.meta.state import read_state
-from ckpttool.query.integrity import verify
-from ckpttool.surgery.apply import WriteOptions, replace_source, write_plan
-from ckpttool.surgery.carry import DataMode
+from ckpttool.query.verify.addresses import verify
 from ckpttool.surgery.plan import Plan
 from ckpttool.surgery.rename import rename
 from ckpttool.surgery.rules import MoveRule
+from ckpttool.surgery.write.carry import DataMode
+from ckpttool.surgery.write.plan import WriteOptions, replace_source, write_plan
 from tests.faults import trainer
 from tests.faults.counts import MOMENTS, count
 from tests.support.answers import value_bytes

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from ckpttool.meta.metagraph_document import (
+from ckpttool.metagraph.document import (
     GraphDocument,
     JsonForm,
     graph_from_json,

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from ckpttool.checkpoint.open import open_checkpoint
-from ckpttool.surgery.export import convert_export
+from ckpttool.surgery.export.saved_model import convert_export
 from tests.support.conversions import convert
 from tests.support.exports import (
     ASSETS,

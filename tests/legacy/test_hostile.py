@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from ckpttool.errors import CkptError, CorruptError
 from ckpttool.legacy.reader import LegacyReader
-from ckpttool.query.integrity import verify
+from ckpttool.query.verify.addresses import verify
 from ckpttool.tensor import proto_values
 from tests.legacy import handmade
 from tests.legacy.handmade import (

@@ -19,10 +19,11 @@ LARGEST = 64 * MIB
 MEASURE = """
 import json, sys
 import numpy, ml_dtypes
-import ckpttool, ckpttool.query.statistics, ckpttool.query.integrity, ckpttool.query.detail
-import ckpttool.tensor.proto_values, ckpttool.legacy.writer, ckpttool.query.integrity_legacy
-from ckpttool.query.parts import Part
-from ckpttool.query.statistics import statistics
+import ckpttool, ckpttool.query.values.statistics, ckpttool.query.values.detail
+import ckpttool.query.verify.addresses
+import ckpttool.tensor.proto_values, ckpttool.legacy.writer, ckpttool.query.verify.legacy
+from ckpttool.query.values.parts import Part
+from ckpttool.query.values.statistics import statistics
 from tests.support.limits import resident
 before = resident()
 {code}
@@ -68,7 +69,7 @@ CASES: dict[str, tuple[str, float]] = {
         8 * MIB,
     ),
     "verify": (
-        "assert ckpttool.query.integrity.verify(sys.argv[1])[0].verdict() == 'ok'",
+        "assert ckpttool.query.verify.addresses.verify(sys.argv[1])[0].verdict() == 'ok'",
         48 * MIB,
     ),
 }

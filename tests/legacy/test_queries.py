@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from ckpttool.checkpoint.open import open_checkpoint
-from ckpttool.query.detail import Values, describe_tensor
 from ckpttool.query.folder import list_folder
 from ckpttool.query.listing import list_tensors
-from ckpttool.query.npy import write_npy
-from ckpttool.query.parts import Part
 from ckpttool.query.summary import summarize
-from ckpttool.query.targets import Target
+from ckpttool.query.values.detail import Values, describe_tensor
+from ckpttool.query.values.npy import write_npy
+from ckpttool.query.values.parts import Part
+from ckpttool.query.values.targets import Target
 from ckpttool.storage.source import RandomAccessFile
 from tests.legacy.handmade import LegacyFixture, legacy_fixture, legacy_fixtures
 from tests.support import corruption
@@ -99,8 +99,8 @@ def test_parts_and_details(fixture: LegacyFixture) -> None:
 
 
 def test_large_parts_come_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ckpttool.query.parts._SMALL", 8)
-    monkeypatch.setattr("ckpttool.query.parts._BLOCK", 64)
+    monkeypatch.setattr("ckpttool.query.values.parts._SMALL", 8)
+    monkeypatch.setattr("ckpttool.query.values.parts._BLOCK", 64)
     for name in (SHARDED, "v1/tf2.21/partitioned_dtypes/model", "v1/tf2.21/dtypes/vector"):
         fixture = legacy_fixture(name)
         with open_checkpoint(fixture.address) as ckpt:

@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 from ckpttool import pb
 from ckpttool.coding.wire import bytes_field, varint_field
 from ckpttool.pb.convert import parse
-from ckpttool.pb.json_parse import load_json, message_from_json
-from ckpttool.pb.json_plan import float_text
-from ckpttool.pb.json_print import JsonStyle, Loss, write_json
+from ckpttool.pb.json.mapping import float_text
+from ckpttool.pb.json.parser import load_json, message_from_json
+from ckpttool.pb.json.printer import JsonStyle, Loss, write_json
 from ckpttool.pb.pool import POOL
 from tests.pb.graph_messages import graphs
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from ckpttool import pb
 from ckpttool.errors import CkptError, CorruptError, UnsupportedError
-from ckpttool.pb.json_parse import load_json, message_from_json
-from ckpttool.pb.json_place import line_of, line_of_depth, repeated_name
+from ckpttool.pb.json.lines import line_of, line_of_depth, repeated_name
+from ckpttool.pb.json.parser import load_json, message_from_json
 from ckpttool.pb.pool import POOL
 
 

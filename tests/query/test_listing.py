@@ -8,7 +8,7 @@ import shutil
 import pytest
 
 from ckpttool.checkpoint.open import open_checkpoint
-from ckpttool.checkpoint.select import Rule, Selector
+from ckpttool.checkpoint.selection.select import Rule, Selector
 from ckpttool.errors import SelectionError
 from ckpttool.query.listing import list_tensors
 from tests.support.fixtures import BundleFixture, bundle, bundles

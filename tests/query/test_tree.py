@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ckpttool.checkpoint.open import open_checkpoint
-from ckpttool.checkpoint.select import Rule, Selector
+from ckpttool.checkpoint.selection.select import Rule, Selector
 from ckpttool.query.listing import list_tensors
 from ckpttool.query.tree import TreeNode, build_tree
 from tests.support.fixtures import BundleFixture, bundle, bundles

@@ -13,7 +13,7 @@ from rich.cells import cell_len
 from ckpttool.render import humanize
 from ckpttool.render.aligned import fold
 from ckpttool.render.console import Terminal
-from ckpttool.render.tabular import Column, write_rows
+from ckpttool.render.table import Column, write_rows
 
 COLUMNS = (
     Column("key", fold=True),

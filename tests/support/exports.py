@@ -15,7 +15,7 @@ from ckpttool import pb
 from ckpttool.checkpoint.open import open_checkpoint
 from ckpttool.errors import CkptError
 from ckpttool.pb.convert import parse
-from ckpttool.surgery.export import convert_export, export_receipt
+from ckpttool.surgery.export.saved_model import convert_export, export_receipt
 from tests.support.fixtures import FIXTURES, manifest, read_bytes
 from tests.support.refusals import refused
 

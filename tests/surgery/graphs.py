@@ -8,8 +8,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from ckpttool.meta.object_graph import Attribute, Edge, Node, ObjectGraph, SlotVariable
-from ckpttool.meta.object_keys import ATTRIBUTES, attribute_key, escape, unescape
+from ckpttool.objects.graph import Attribute, Edge, Node, ObjectGraph, SlotVariable
+from ckpttool.objects.keys import ATTRIBUTES, attribute_key, escape, unescape
 
 # What a tree has in the place of a variable.
 VARIABLE = "a variable"

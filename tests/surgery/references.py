@@ -13,9 +13,9 @@ import numpy as np
 from ckpttool.bundle.writer import BundleWriter
 from ckpttool.checkpoint.open import Checkpoint, open_checkpoint
 from ckpttool.checkpoint.save import save_checkpoint
-from ckpttool.meta.object_graph import ObjectGraph
-from ckpttool.meta.object_keys import GRAPH_KEY, OPTIMIZER_SLOT, object_path, unescape
-from ckpttool.surgery.like import follow
+from ckpttool.objects.graph import ObjectGraph
+from ckpttool.objects.keys import GRAPH_KEY, OPTIMIZER_SLOT, object_path, unescape
+from ckpttool.surgery.like.reference import follow
 from ckpttool.surgery.plan import Plan
 from tests.surgery.graphs import Slot, Tree, graph_of
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from ckpttool.checkpoint.open import open_checkpoint
+from ckpttool.checkpoint.state import CheckpointState, format_state, read_state
 from ckpttool.errors import (
     CkptError,
     CorruptError,
@@ -17,8 +18,6 @@ from ckpttool.errors import (
     SelectionError,
     SurgeryError,
 )
-from ckpttool.meta.state import CheckpointState, format_state, read_state
-from ckpttool.surgery.apply import WriteOptions, write_plan
 from ckpttool.surgery.convert import (
     CarriedState,
     Form,
@@ -31,7 +30,8 @@ from ckpttool.surgery.convert import (
 )
 from ckpttool.surgery.plan import Plan
 from ckpttool.surgery.rules import Rule, parse_move, parse_substitution
-from ckpttool.surgery.spread import Recoding
+from ckpttool.surgery.write.plan import WriteOptions, write_plan
+from ckpttool.surgery.write.spread import Recoding
 from tests.legacy.handmade import legacy_fixture
 from tests.support import conversions
 from tests.support.conversions import SHARDED, SINGLE, copy_v1, everything, old_strings, write_v1

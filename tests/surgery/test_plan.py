@@ -9,8 +9,8 @@ import pytest
 
 from ckpttool.checkpoint.open import open_checkpoint
 from ckpttool.errors import CorruptError
-from ckpttool.meta.object_graph import ObjectGraph
-from ckpttool.meta.object_keys import GRAPH_KEY
+from ckpttool.objects.graph import ObjectGraph
+from ckpttool.objects.keys import GRAPH_KEY
 from ckpttool.surgery.plan import Change, Plan
 from tests.support import encoder
 from tests.support.fixtures import BundleFixture, bundle, bundles

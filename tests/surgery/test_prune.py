@@ -13,13 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ckpttool.bundle.reader import BundleReader
-from ckpttool.checkpoint.graph_names import GraphNames
-from ckpttool.checkpoint.kinds import KINDS
+from ckpttool.checkpoint.kinds.tensors import KINDS
 from ckpttool.checkpoint.open import open_checkpoint
+from ckpttool.checkpoint.selection.graph_names import GraphNames
 from ckpttool.errors import CkptError, SelectionError, SurgeryError
-from ckpttool.meta.object_graph import Node, ObjectGraph
-from ckpttool.meta.object_keys import GRAPH_KEY
-from ckpttool.surgery.apply import WriteOptions, write_plan
+from ckpttool.objects.graph import Node, ObjectGraph
+from ckpttool.objects.keys import GRAPH_KEY
 from ckpttool.surgery.plan import Plan
 from ckpttool.surgery.prune import (
     OPTIMIZER_KINDS,
@@ -31,6 +30,7 @@ from ckpttool.surgery.prune import (
 )
 from ckpttool.surgery.rename import rename
 from ckpttool.surgery.rules import MoveRule, SubstituteRule
+from ckpttool.surgery.write.plan import WriteOptions, write_plan
 from tests.support.fixtures import BundleFixture, bundle, bundles
 from tests.surgery.graphs import VARIABLE, graph_of, holding, keys_of
 

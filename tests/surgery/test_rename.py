@@ -10,8 +10,8 @@ import pytest
 
 from ckpttool.checkpoint.open import open_checkpoint
 from ckpttool.errors import KeyCollisionError, SelectionError, SurgeryError
-from ckpttool.meta.object_graph import ObjectGraph
-from ckpttool.meta.object_keys import ATTRIBUTES, GRAPH_KEY, escape, object_path
+from ckpttool.objects.graph import ObjectGraph
+from ckpttool.objects.keys import ATTRIBUTES, GRAPH_KEY, escape, object_path
 from ckpttool.surgery.plan import Plan
 from ckpttool.surgery.rename import promote_averages, rename
 from ckpttool.surgery.rules import (

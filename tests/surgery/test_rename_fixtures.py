@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from ckpttool.bundle.reader import BundleReader
 from ckpttool.checkpoint.open import open_checkpoint
 from ckpttool.errors import CkptError
-from ckpttool.meta.object_graph import ObjectGraph
-from ckpttool.meta.object_keys import ATTRIBUTES, GRAPH_KEY, escape
-from ckpttool.surgery.apply import replace_source, write_plan
+from ckpttool.objects.graph import ObjectGraph
+from ckpttool.objects.keys import ATTRIBUTES, GRAPH_KEY, escape
 from ckpttool.surgery.plan import Plan
 from ckpttool.surgery.rename import rename
 from ckpttool.surgery.rules import MoveRule, Rule, SubstituteRule
+from ckpttool.surgery.write.plan import replace_source, write_plan
 from tests.support.fixtures import BundleFixture, bundles, folder_contents
 
 ALL = bundles()

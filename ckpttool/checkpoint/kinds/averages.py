@@ -1,0 +1,171 @@
+"""Which weight each moving average is the average of, and whether an optimizer keeps it.
+
+An optimizer that averages counts its averages among its own variables: they go where it goes.
+What `tf.train.ExponentialMovingAverage` makes belongs to the program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from ckpttool.checkpoint.kinds.keras import KerasNames
+from ckpttool.checkpoint.kinds.rules import Described
+from ckpttool.checkpoint.kinds.words import (
+    AVERAGE_SLOTS,
+    AVERAGED,
+    AVERAGES,
+    endings,
+    names_optimizer,
+    without_number,
+)
+from ckpttool.objects.keys import VARIABLE_VALUE
+
+if TYPE_CHECKING:
+    from ckpttool.objects.graph import ObjectGraph
+    from ckpttool.objects.nodes import Edge
+
+AVERAGES_LIST = "_model_variables_moving_average"
+WEIGHTS_LIST = "_trainable_variables"
+
+
+class Average(NamedTuple):
+    """A moving average.
+
+    Attributes:
+        key: of the average.
+        weight: the key of what it is the average of; None where nothing tells.
+        optimizer: whether an optimizer keeps it.
+    """
+
+    key: str
+    weight: str | None
+    optimizer: bool
+
+
+def find_averages(
+    entries: Mapping[str, Described], kinds: Mapping[str, str], graph: ObjectGraph | None
+) -> tuple[Average, ...]:
+    """Return all moving averages of a checkpoint, in the order of its tensors.
+
+    Args:
+        entries: key, dtype and shape of all tensors.
+        kinds: what each of them is.
+        graph: the object graph, if the checkpoint has one.
+    """
+    averages = [key for key in entries if kinds.get(key) == "ema"]
+    if not averages:
+        return ()
+    if graph is None:
+        keras = KerasNames(entries)
+        return tuple(_by_name(key, entries, keras) for key in averages)
+    found = _of_optimizers(graph, entries)
+    named = named_averages(graph, entries)
+    return tuple(Average(key, found.get(key) or named.get(key), key in found) for key in averages)
+
+
+def averaged_name(name: str, entries: Mapping[str, Described]) -> tuple[str, str] | None:
+    """Return the scope and the variable of which a name says that it is the average.
+
+    Args:
+        name: such as `train/dense/kernel/ExponentialMovingAverage`, whose variable is
+            `dense/kernel`; it need not be in the checkpoint itself.
+        entries: all tensors by name; a variable is one of them, and of the same shape.
+    """
+    scope, _, leaf = name.rpartition("/")
+    bare = without_number(leaf)
+    if bare != AVERAGED and bare not in AVERAGES:
+        return None
+    entry = entries[name]
+    for outer, variable in endings(scope):
+        found = entries.get(variable)
+        # Other words than TensorFlow's own may be those of a layer.
+        belongs = bare == AVERAGED or not outer or names_optimizer(outer.rpartition("/")[2])
+        alike = found is not None and (found.shape, found.dtype) == (entry.shape, entry.dtype)
+        if belongs and alike:
+            return outer, variable
+    return None
+
+
+def _by_name(key: str, entries: Mapping[str, Described], keras: KerasNames) -> Average:
+    kept = keras.find(key)
+    if kept is not None:
+        return Average(key, kept.variable, optimizer=True)
+    found = averaged_name(key, entries)
+    if found is None:
+        return Average(key, None, optimizer=False)
+    own = not key.endswith(AVERAGED) and names_optimizer(found[0].rpartition("/")[2])
+    return Average(key, found[1], own)
+
+
+def _of_optimizers(graph: ObjectGraph, entries: Mapping[str, Described]) -> dict[str, str | None]:
+    """Return the averages that optimizers keep, with their weights."""
+    found: dict[str, str | None] = {}
+    for link in graph.slots:
+        if link.slot_name in AVERAGE_SLOTS:
+            key, weight = graph.key_of_node(link.slot_id), graph.key_of_node(link.variable_id)
+            if key is not None:
+                found[key] = weight
+    listed = [node for node in graph.nodes if any(e.name == AVERAGES_LIST for e in node.children)]
+    if not listed:
+        return found
+    keys = _named_keys(graph, entries)
+    full_names = {key: full for full, key in keys.items()}
+    keras = KerasNames({full: entries[key] for full, key in keys.items()})
+    for node in listed:
+        lists = {edge.name: edge.node_id for edge in node.children}
+        weights = dict(_members(graph, lists.get(WEIGHTS_LIST)))
+        for position, key in _members(graph, lists[AVERAGES_LIST]):
+            weight = weights.get(position)
+            if weight is None and key in full_names:
+                kept = keras.find(full_names[key])
+                weight = keys[kept.variable] if kept is not None else None
+            found[key] = weight if _alike(entries, key, weight) else None
+    return found
+
+
+def named_averages(graph: ObjectGraph, entries: Mapping[str, Described]) -> dict[str, str]:
+    """Return the averages that only their names in the program tell, with their weights.
+
+    Args:
+        graph: the object graph.
+        entries: key, dtype and shape of all tensors.
+    """
+    keys = _named_keys(graph, entries)
+    described = {full: entries[key] for full, key in keys.items()}
+    found = {}
+    for full, key in keys.items():
+        known = averaged_name(full, described) if full.endswith(f"/{AVERAGED}") else None
+        if known is not None:
+            found[key] = keys[known[1]]
+    return found
+
+
+def _named_keys(graph: ObjectGraph, entries: Mapping[str, Described]) -> dict[str, str]:
+    """Return the keys of variables by their full names in the program.
+
+    Programs may give several variables one name; nothing can be told by such a name.
+    """
+    found: dict[str, str] = {}
+    several = set()
+    for node in graph.nodes:
+        for attribute in node.attributes:
+            full, key = attribute.full_name, attribute.checkpoint_key
+            named = attribute.name == VARIABLE_VALUE and full and key in entries
+            if named and found.setdefault(full, key) != key:
+                several.add(full)
+    return {full: key for full, key in found.items() if full not in several}
+
+
+def _members(graph: ObjectGraph, node_id: int | None) -> Iterator[tuple[str, str]]:
+    """Yield the elements of a list, by their position in it, as keys."""
+    edges: tuple[Edge, ...] = () if node_id is None else graph.nodes[node_id].children
+    for edge in edges:
+        key = graph.key_of_node(edge.node_id)
+        if key is not None:
+            yield edge.name, key
+
+
+def _alike(entries: Mapping[str, Described], key: str, other: str | None) -> bool:
+    one, two = entries.get(key), entries.get(other or "")
+    return one is not None and two is not None and (one.shape, one.dtype) == (two.shape, two.dtype)

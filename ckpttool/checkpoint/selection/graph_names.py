@@ -1,0 +1,269 @@
+"""The names that tensors have by the object graph: along any of its edges.
+
+A tensor is called by every path that leads to its object, with its attribute behind it as in a
+key or in an object path; a slot variable by every path of its variable with one of its optimizer.
+There may be more such paths than can be written down, and circles make them endless. Names and
+globs are held against the edges themselves, which takes all paths into account in time that grows
+with the graph; a regular expression is tried on a number of paths of each object, short ones first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Set
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from ckpttool.checkpoint.selection.globs import GLOBSTAR, literal_tokens, parse_glob
+from ckpttool.checkpoint.selection.matching import (
+    GlobMatcher,
+    Matcher,
+    TextMatcher,
+    takes_all_below,
+)
+from ckpttool.checkpoint.selection.patterns import Pattern
+from ckpttool.objects.keys import (
+    ATTRIBUTES,
+    OPTIMIZER_SLOT,
+    VARIABLE_VALUE,
+    escape,
+    key_of_path,
+    object_path,
+    slot_path,
+)
+
+if TYPE_CHECKING:
+    from ckpttool.objects.graph import ObjectGraph
+
+S = TypeVar("S")
+# Names of one tensor that are written down.
+MAX_NAMES = 16
+# Optimizers beyond these are known by one path each.
+_MAX_OPTIMIZERS = 256
+# A set of scopes is looked for anew until it stays the same.
+_MAX_ROUNDS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a pattern finds by the graph.
+
+    Attributes:
+        keys: the keys of all tensors that have a name it matches.
+        named: those that it matches by something of their own, not by a scope that they are in.
+        scopes: the objects of which it matches whatever is in them.
+    """
+
+    keys: frozenset[str]
+    named: frozenset[str]
+    scopes: frozenset[int]
+
+
+NOTHING = Found(frozenset(), frozenset(), frozenset())
+
+
+class _Held(NamedTuple):
+    """A tensor of an object, and what its names end in behind a path of the object."""
+
+    key: str
+    endings: tuple[str, ...]
+
+
+class GraphNames:
+    """The names of all tensors of an object-based checkpoint.
+
+    Args:
+        graph: its object graph.
+        keys: the keys of its tensors.
+    """
+
+    def __init__(self, graph: ObjectGraph, keys: Set[str]) -> None:
+        self._graph = graph
+        self._node_of: dict[str, int] = {}
+        self._held: dict[int, list[_Held]] = {}
+        for key, (node_id, _) in graph.claims(keys).owners.items():
+            self._node_of[key] = node_id
+            self._held.setdefault(node_id, []).append(_Held(key, _endings(key)))
+
+    def names_of(self, key: str, *, limit: int = MAX_NAMES) -> tuple[str, ...]:
+        """Return the names of a tensor: its key, its object path, then those along other edges.
+
+        Args:
+            key: its key.
+            limit: how many at most; where there are many, long ones are left out.
+        """
+        names = dict.fromkeys(filter(None, (key, object_path(key))))
+        node_id = self._node_of.get(key)
+        if node_id is not None:
+            short = _endings(key)[-1]
+            for path in filter(None, self._paths_of(node_id, limit)):
+                names[path + short] = None
+        return tuple(names)[:limit]
+
+    def exactly(self, name: str) -> str | None:
+        """Return the key of the tensor that a name along any edges leads to."""
+        key = key_of_path(name)
+        path, found, attribute = (name if key is None else key).partition(ATTRIBUTES)
+        node_id = self._graph.node_at(path)
+        ending = ATTRIBUTES + (attribute if found else VARIABLE_VALUE)
+        held = self._held.get(node_id, ()) if node_id is not None else ()
+        return next((each.key for each in held if each.endings[0] == ending), None)
+
+    def find(self, pattern: Pattern) -> Found:
+        """Return what a word, as a scope, or a glob selects by names along any edges."""
+        if pattern.form == "glob":
+            matcher = GlobMatcher(parse_glob(pattern.body))
+        else:
+            scope = pattern.body.rstrip("/")
+            if not scope:
+                return NOTHING
+            matcher = GlobMatcher([[*literal_tokens(scope), "/", GLOBSTAR]])
+        return self._find(lambda: matcher)
+
+    def search(self, matches: Callable[[str], object]) -> Found:
+        """Return the tensors of which a function takes a name, of very many the short ones."""
+        budget = 4 * len(self._graph.nodes) + 10_000
+        return self._find(lambda: TextMatcher(matches, budget))
+
+    def reachable(self, scopes: Set[int]) -> frozenset[int]:
+        """Return the objects that are reached from the root without entering some others.
+
+        A slot variable is reached with its variable and its optimizer.
+        """
+        seen = set() if 0 in scopes else {0}
+        queue = list(seen)
+        for node_id in queue:
+            for edge in self._graph.nodes[node_id].children:
+                if edge.node_id not in seen and edge.node_id not in scopes:
+                    seen.add(edge.node_id)
+                    queue.append(edge.node_id)
+        slots = {
+            link.slot_id
+            for link in self._graph.slots
+            if link.variable_id in seen and link.optimizer_id in seen
+        }
+        return frozenset(seen | (slots - scopes))
+
+    def held_outside(self, keys: Iterable[str], scopes: Set[int]) -> set[str]:
+        """Return which of some tensors a path leads to that enters none of the scopes."""
+        outside = self.reachable(scopes)
+        return {key for key in keys if self._node_of.get(key) in outside}
+
+    def name_outside(self, key: str, scopes: Set[int]) -> str:
+        """Return a name of a tensor along a path that enters none of the scopes, or its key."""
+        names = self.names_of(key)
+        return next((name for name in names[1:] if not self._enters(name, scopes)), key)
+
+    def _enters(self, name: str, scopes: Set[int]) -> bool:
+        at = name.find("/")
+        ends = []
+        while at >= 0:
+            ends.append(name[:at])
+            at = name.find("/", at + 1)
+        return any(self._graph.node_at(end) in scopes for end in (*ends, name))
+
+    def _paths_of(self, node_id: int, limit: int) -> Iterator[str]:
+        yield from self._graph.paths_of(node_id, limit=limit)
+        for optimizer_id, variable_id, name in self._slots_at.get(node_id, ()):
+            variables = self._graph.paths_of(variable_id, limit=limit)
+            optimizers = self._graph.paths_of(optimizer_id, limit=limit)
+            for variable, optimizer in product(variables, optimizers):
+                yield slot_path(variable, optimizer, name)
+
+    @cached_property
+    def _slots_at(self) -> dict[int, list[tuple[int, int, str]]]:
+        found: dict[int, list[tuple[int, int, str]]] = {}
+        for link in self._graph.slots:
+            place = (link.optimizer_id, link.variable_id, link.slot_name)
+            found.setdefault(link.slot_id, []).append(place)
+        return found
+
+    @cached_property
+    def _slots(self) -> list[tuple[int, int, tuple[str, ...]]]:
+        """Each slot: its variable, itself, and what its names have behind the variable's."""
+        paths: dict[int, tuple[str, ...]] = {}
+        found = []
+        for link in self._graph.slots:
+            at = link.optimizer_id
+            if at not in paths:
+                limit = MAX_NAMES if len(paths) < _MAX_OPTIMIZERS else 1
+                paths[at] = self._graph.paths_of(at, limit=limit)
+            name = escape(link.slot_name)
+            texts = tuple(f"/{OPTIMIZER_SLOT}/{path}/{name}" for path in paths[at])
+            found.append((link.variable_id, link.slot_id, texts))
+        return found
+
+    @cached_property
+    def _labels(self) -> list[list[tuple[str, int]]]:
+        return [
+            [(escape(edge.name), edge.node_id) for edge in node.children]
+            for node in self._graph.nodes
+        ]
+
+    def _find(self, make: Callable[[], Matcher[S]]) -> Found:
+        keys = self._matched(make(), frozenset())
+        scopes: set[int] = set()
+        for _ in range(_MAX_ROUNDS):
+            matcher = make()
+            if takes_all_below(matcher, matcher.start, ""):
+                return Found(frozenset(keys), frozenset(), frozenset({0}))
+            states = self._walk(matcher, scopes)
+            # A path that leads back to the root makes no scope of all there is.
+            found = {at for at, state in states.items() if at and takes_all_below(matcher, state)}
+            if found == scopes:
+                break
+            scopes = found
+        named = self._matched(make(), scopes) if scopes else keys
+        return Found(frozenset(keys), frozenset(named), frozenset(scopes))
+
+    def _matched(self, matcher: Matcher[S], scopes: Set[int]) -> set[str]:
+        """Return the tensors that are matched along paths that enter none of the scopes."""
+        states = self._walk(matcher, scopes)
+        found = set()
+        for node_id, state in states.items():
+            if node_id not in scopes:
+                found |= self._accepted(matcher, node_id, state)
+        for variable_id, slot_id, texts in self._slots:
+            state_there = states.get(variable_id)
+            if state_there is not None and variable_id not in scopes:
+                for text in texts:
+                    found |= self._accepted(matcher, slot_id, matcher.step(state_there, text))
+        return found
+
+    def _accepted(self, matcher: Matcher[S], node_id: int, state: S) -> set[str]:
+        return {
+            held.key
+            for held in self._held.get(node_id, ())
+            if any(matcher.accepts(matcher.step(state, ending)) for ending in held.endings)
+        }
+
+    def _walk(self, matcher: Matcher[S], scopes: Set[int]) -> dict[int, S]:
+        """Return the states at all objects that may become matches, going into no scope."""
+        states: dict[int, S] = {}
+        queue: list[tuple[int, S, str]] = [(0, matcher.start, "")]
+        for node_id, state, separator in queue:
+            if separator and not (node_id in self._parted or node_id == 0):
+                continue
+            base = matcher.step(state, separator)
+            for label, child in self._labels[node_id]:
+                joined = matcher.joined(states.get(child), matcher.step(base, label))
+                if joined is not None:
+                    states[child], more = joined
+                    if child not in scopes:
+                        queue.append((child, more, "/"))
+        return states
+
+    @cached_property
+    def _parted(self) -> frozenset[int]:
+        return frozenset(node.id for node in self._graph.nodes if node.children)
+
+
+def _endings(key: str) -> tuple[str, ...]:
+    """Return what the key has behind the path of its object, and what its object path has."""
+    _, found, attribute = key.partition(ATTRIBUTES)
+    if not found:
+        return ATTRIBUTES + VARIABLE_VALUE, ""
+    whole = ATTRIBUTES + attribute
+    short = object_path("x" + whole)
+    return (whole,) if short is None else (whole, short.removeprefix("x"))

@@ -1,0 +1,390 @@
+"""Choose tensors by patterns over their keys and object paths, and by what they are."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
+
+from ckpttool.checkpoint.kinds.rules import KINDS
+from ckpttool.checkpoint.nearest import nearest, nearest_names, quoted
+from ckpttool.checkpoint.selection.globs import shortened
+from ckpttool.checkpoint.selection.patterns import Pattern, expand_files
+from ckpttool.checkpoint.selection.time_limit import TimeLimit
+from ckpttool.errors import SelectionError
+from ckpttool.printable import unprintable
+
+if TYPE_CHECKING:
+    from ckpttool.checkpoint.open import Checkpoint
+    from ckpttool.checkpoint.selection.graph_names import Found, GraphNames
+
+
+class Named(Protocol):
+    """Anything that can be selected: the row of a tensor."""
+
+    @property
+    def key(self) -> str:
+        """The name in the file."""
+
+    @property
+    def object_path(self) -> str | None:
+        """The short name in an object-based checkpoint."""
+
+    @property
+    def kind(self) -> str:
+        """What the tensor is, one of `KINDS`."""
+
+
+N = TypeVar("N", bound=Named)
+_Argument = TypeVar("_Argument")
+_WITHOUT_MARKS = dict.fromkeys(map(ord, "*?[]{}()^$\\+|!"))
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A pattern and whether it takes tensors in or leaves them out.
+
+    Attributes:
+        text: the pattern as typed; `@FILE` stands for all patterns in the file.
+        include: False for `--exclude`.
+    """
+
+    text: str
+    include: bool = True
+
+
+class Selector:
+    """Rules that are applied from left to right, the later ones winning.
+
+    Without rules, or where the first one excludes, everything is selected to begin with;
+    otherwise nothing is.
+
+    Args:
+        rules: the rules in order.
+        kinds: words of `KINDS`; where there are any, only tensors of these kinds are left
+            in the end. A kind that no tensor is of is no error.
+
+    Raises:
+        SelectionError: a pattern is malformed or a kind unknown.
+        MissingFileError, FileAccessError: a pattern file cannot be read.
+    """
+
+    def __init__(self, rules: Iterable[Rule] = (), *, kinds: Iterable[str] = ()) -> None:
+        self.kinds = frozenset(kinds)
+        for kind in sorted(self.kinds.difference(KINDS)):
+            meant = nearest(kind, KINDS, limit=1) or KINDS
+            raise SelectionError(f"no kind is called '{kind}'; nearest: {quoted(meant)}")
+        self._steps: list[tuple[Pattern, bool]] = []
+        self._from_all = True
+        for number, rule in enumerate(rules):
+            self._from_all = self._from_all if number else not rule.include
+            for text in expand_files(rule.text):
+                self._steps.append((Pattern.parse(text), rule.include))
+
+    @property
+    def selects_all(self) -> bool:
+        """True where there is nothing to choose by."""
+        return self._from_all and not self._steps and not self.kinds
+
+    def select(self, names: Sequence[N], *, strict: bool = True) -> list[N]:
+        """Return the selected ones of `names`, of which no graph is known, in their order.
+
+        Args:
+            names: what there is.
+            strict: whether a pattern that selects nothing is an error.
+
+        Raises:
+            SelectionError: a pattern selects nothing by itself; the message names near misses.
+                Or a glob is malformed.
+        """
+        return self.choose([Listed(names)], strict=strict).chosen
+
+    def choose(self, parts: Sequence[Listed[N]], *, strict: bool = True) -> Choice[N]:
+        """Choose from what one or more checkpoints have.
+
+        A pattern that leaves out a scope leaves in what a path leads to that enters no scope which
+        is left out.
+
+        Args:
+            parts: the tensors, by checkpoint.
+            strict: as in `select`.
+
+        Raises:
+            SelectionError: as in `select`.
+        """
+        names = [name for part in parts for name in part.rows]
+        if self.selects_all:
+            return Choice(names, [])
+        index = _NameIndex(parts)
+        chosen = bytearray([self._from_all]) * len(names)
+        leaving = _Leaving(index)
+        for pattern, include in self._steps:
+            hits = index.find(pattern)
+            if strict and not hits.all:
+                raise SelectionError(index.complaint(pattern))
+            if include:
+                leaving.take_back(hits.all)
+            for hit in hits.all if include else leaving.add(hits):
+                chosen[hit] = include
+        rows = [
+            name
+            for name, taken in zip(names, chosen, strict=True)
+            if taken and (not self.kinds or name.kind in self.kinds)
+        ]
+        return Choice(rows, leaving.result())
+
+
+@dataclass(frozen=True, slots=True)
+class Listed(Generic[N]):
+    """The tensors of one checkpoint.
+
+    Attributes:
+        rows: the tensors.
+        ckpt: the checkpoint, whose object graph may have further names for them; None if there is
+            no other name than those in the rows.
+    """
+
+    rows: Sequence[N]
+    ckpt: Checkpoint | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LeftIn(Generic[N]):
+    """What scopes that are left out did to the tensors of one checkpoint.
+
+    Attributes:
+        rows: those that were in such a scope and stay, as another path leads to them.
+        scopes: the objects that are left out with what only they lead to.
+    """
+
+    rows: list[N]
+    scopes: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice(Generic[N]):
+    """The answer of `Selector.choose`.
+
+    Attributes:
+        chosen: what is selected.
+        left_in: by checkpoint; empty where nothing was left out.
+    """
+
+    chosen: list[N]
+    left_in: list[LeftIn[N]]
+
+
+class _Hits(NamedTuple):
+    """What a pattern selects, by position.
+
+    Attributes:
+        all: of everything.
+        named: of what it selects by more than a scope.
+        scopes: objects, by part.
+    """
+
+    all: set[int]
+    named: set[int]
+    scopes: dict[int, frozenset[int]]
+
+
+class _Leaving(Generic[N]):
+    """What patterns leave out, as they are applied one after the other."""
+
+    def __init__(self, index: _NameIndex[N]) -> None:
+        self._index = index
+        self._within: set[int] = set()
+        self._scopes: dict[int, set[int]] = {}
+
+    def add(self, hits: _Hits) -> set[int]:
+        """Return the positions of what goes out with these hits."""
+        self._within |= hits.all - hits.named
+        for part, scopes in hits.scopes.items():
+            self._scopes.setdefault(part, set()).update(scopes)
+        staying = self._index.outside(self._within, self._scopes)
+        gone = self._within - staying
+        self._within = staying - hits.named
+        return gone | hits.named
+
+    def take_back(self, taken: set[int]) -> None:
+        """Forget what a later pattern takes in again."""
+        self._within -= taken
+
+    def result(self) -> list[LeftIn[N]]:
+        """Return what was left in, by part."""
+        if not self._scopes:
+            return []
+        return self._index.left_in(self._within, self._scopes)
+
+
+class _NameIndex(Generic[N]):
+    """All names of what can be selected, with what makes finding them quick."""
+
+    def __init__(self, parts: Sequence[Listed[N]]) -> None:
+        self._parts = parts
+        self._names = names = [name for part in parts for name in part.rows]
+        self._keys = _Column([name.key for name in names], range(len(names)))
+        paths = [
+            (path, number)
+            for number, name in enumerate(names)
+            if (path := name.object_path) is not None
+        ]
+        self._paths = _Column([path for path, _ in paths], [number for _, number in paths])
+        self._columns = (self._keys, self._paths)
+
+    def find(self, pattern: Pattern) -> _Hits:
+        """Return what one pattern selects by itself."""
+        if pattern.form == "regex":
+            with TimeLimit(pattern.text) as limit:
+                search = limit.renewing(pattern.regex.search)
+                hits = self._collect(_Column.matching, search)
+                return self._with_graphs(hits, partial(_search, search))
+        hits = self._named(pattern.body)
+        if hits:
+            return _Hits(hits, hits, {})
+        if pattern.form == "glob":
+            hits = self._collect(_Column.matching, pattern.regex.fullmatch)
+            found = self._with_graphs(hits, partial(_find, pattern))
+            if found.all:
+                return found
+        if pattern.form == "exact":
+            return _Hits(hits, hits, {})
+        for body in dict.fromkeys((pattern.body, unprintable(pattern.body))):
+            scope = Pattern(body, "word", body)
+            hits = self._collect(_Column.below, body.rstrip("/"))
+            found = self._with_graphs(hits, partial(_find, scope))
+            if found.all:
+                break
+        return found
+
+    def outside(self, hits: set[int], scopes: dict[int, set[int]]) -> set[int]:
+        """Return which of some positions a path leads to that enters none of the scopes."""
+        found: set[int] = set()
+        for part, (graph, numbers) in self._graphs.items():
+            within = {key for key, number in numbers.items() if number in hits}
+            if within and part in scopes:
+                held = graph.held_outside(within, scopes[part])
+                found.update(numbers[key] for key in held)
+        return found
+
+    def left_in(self, hits: set[int], scopes: dict[int, set[int]]) -> list[LeftIn[N]]:
+        """Return the rows at some positions and the scopes, by part."""
+        found = []
+        for part, (_, numbers) in self._graphs.items():
+            rows = [self._names[number] for number in numbers.values() if number in hits]
+            found.append(LeftIn(rows, frozenset(scopes.get(part, ()))))
+        return found
+
+    def complaint(self, pattern: Pattern) -> str:
+        """Say that a pattern selects nothing, and what may have been meant."""
+        start = f"pattern '{shortened(pattern.text)}' selects nothing"
+        short = {**self._keys.numbered(), **self._paths.numbered()}
+        if not short:
+            return f"{start}: there are no tensors"
+        word = unprintable(pattern.body)
+        if pattern.form == "glob":
+            deeper = pattern.body.rstrip("/") + "/**"
+            if self.find(Pattern.parse(deeper)).all:
+                return f"{start}; '{shortened(deeper)}' selects what is below"
+        if pattern.form in ("glob", "regex"):
+            word = word.translate(_WITHOUT_MARKS)
+        spelled_out = "/.ATTRIBUTES/" in word  # a key is meant, not an object path
+        meant = nearest_names(word, (self._keys.numbered() if spelled_out else short).values())
+        if meant:
+            return f"{start}; nearest: {quoted(meant)}"
+        return f"{start}; there are {len(short)} tensors, such as '{min(short.values())}'"
+
+    def _collect(
+        self, find: Callable[[_Column, _Argument], Iterable[int]], argument: _Argument
+    ) -> set[int]:
+        return {number for column in self._columns for number in find(column, argument)}
+
+    def _named(self, name: str) -> set[int]:
+        """Return the positions of the tensors that have exactly this name, of whatever sort."""
+        for spelling in dict.fromkeys((name, unprintable(name))):
+            hits = self._collect(_Column.exactly, spelling)
+            for graph, numbers in self._graphs.values():
+                key = graph.exactly(spelling)
+                if key in numbers:
+                    hits.add(numbers[key])
+            if hits:
+                return hits
+        return set()
+
+    def _with_graphs(self, hits: set[int], find: Callable[[GraphNames], Found]) -> _Hits:
+        """Add what is found by graphs to what was found by keys and object paths."""
+        every, named = set(hits), set(hits)
+        scopes = {}
+        for part, (graph, numbers) in self._graphs.items():
+            found = find(graph)
+            at = {numbers[key] for key in found.keys if key in numbers}
+            every |= at
+            named -= at
+            named |= {numbers[key] for key in found.named if key in numbers}
+            scopes[part] = found.scopes
+        return _Hits(every, named, scopes)
+
+    @cached_property
+    def _graphs(self) -> dict[int, tuple[GraphNames, dict[str, int]]]:
+        """The names by graph of each part that has a graph, and the positions of its keys."""
+        found = {}
+        start = 0
+        for number, part in enumerate(self._parts):
+            graph = part.ckpt.graph_names if part.ckpt is not None else None
+            if graph is not None:
+                places = {row.key: start + at for at, row in enumerate(part.rows)}
+                found[number] = (graph, places)
+            start += len(part.rows)
+        return found
+
+
+def _find(pattern: Pattern, graph: GraphNames) -> Found:
+    return graph.find(pattern)
+
+
+def _search(matches: Callable[[str], object], graph: GraphNames) -> Found:
+    return graph.search(matches)
+
+
+class _Column:
+    """Names of one sort, each with the position of the tensor it belongs to."""
+
+    def __init__(self, names: list[str], numbers: Sequence[int]) -> None:
+        self._names = names
+        self._numbers = numbers
+
+    def numbered(self) -> dict[int, str]:
+        """Return the name at each position that has one."""
+        return dict(zip(self._numbers, self._names, strict=True))
+
+    def exactly(self, name: str) -> Iterable[int]:
+        """Find the tensors of this name."""
+        number = self._by_name.get(name)
+        if number is None:
+            return ()
+        if len(self._by_name) == len(self._names):
+            return (number,)
+        return [at for at, other in zip(self._numbers, self._names, strict=True) if other == name]
+
+    def below(self, scope: str) -> Iterable[int]:
+        """Find the tensors whose names begin with `scope` and a slash."""
+        if not scope:
+            return ()
+        names, numbers = self._ordered
+        low = bisect_left(names, scope + "/")
+        return numbers[low : bisect_left(names, scope + "0", low)]  # "0" follows "/"
+
+    def matching(self, matches: Callable[[str], object]) -> Iterable[int]:
+        """Find the tensors whose names a function accepts."""
+        return [at for at, hit in zip(self._numbers, map(matches, self._names), strict=True) if hit]
+
+    @cached_property
+    def _by_name(self) -> dict[str, int]:
+        return dict(zip(self._names, self._numbers, strict=True))
+
+    @cached_property
+    def _ordered(self) -> tuple[list[str], list[int]]:
+        order = sorted(range(len(self._names)), key=self._names.__getitem__)
+        return [self._names[at] for at in order], [self._numbers[at] for at in order]

@@ -1,0 +1,87 @@
+"""An end to regular expressions that try ever more ways to match.
+
+`re` goes back over what it has matched, and an expression such as `(a+)+$` makes it do so in a
+number of ways that doubles with each character of a name. It looks for signals meanwhile, so a
+timer can end it, counting processor time so that a busy machine ends nothing. There is no timer
+outside of the main thread, where the system has none, and where a program has one of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import FrameType, TracebackType
+from typing import NoReturn, TypeVar
+
+from ckpttool.checkpoint.selection.globs import shortened
+from ckpttool.errors import SelectionError
+from ckpttool.printable import printable
+
+R = TypeVar("R")
+# Processor time for so many names at once; thousands of names take milliseconds.
+SECONDS = 5.0
+_NAMES = 4096
+
+
+class TimeLimit:
+    """Ends what is done within it after `SECONDS` of processor time.
+
+    Args:
+        text: the expression as typed, for the error.
+
+    Raises:
+        SelectionError: the time is up.
+    """
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._calls = 0
+        self._armed = False
+
+    def __enter__(self) -> TimeLimit:
+        import signal
+        import threading
+
+        if (
+            hasattr(signal, "setitimer")
+            and threading.current_thread() is threading.main_thread()
+            and signal.getsignal(signal.SIGVTALRM) is signal.SIG_DFL
+        ):
+            signal.signal(signal.SIGVTALRM, self._end)
+            self._armed = True
+            self._renew()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._armed:
+            import signal
+
+            signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+            signal.signal(signal.SIGVTALRM, signal.SIG_DFL)
+            self._armed = False
+
+    def renewing(self, function: Callable[[str], R]) -> Callable[[str], R]:
+        """Return a function of a name that begins the time anew after some thousand names."""
+
+        def call(name: str) -> R:
+            self._calls += 1
+            if self._armed and not self._calls % _NAMES:
+                self._renew()
+            return function(name)
+
+        return call
+
+    def _renew(self) -> None:
+        import signal
+
+        signal.setitimer(signal.ITIMER_VIRTUAL, SECONDS)
+
+    def _end(self, number: int, frame: FrameType | None) -> NoReturn:
+        raise SelectionError(
+            f"'{shortened(printable(self._text))}' takes more than {SECONDS:g} s: it can match one "
+            "name in too many ways; repeat nothing that repeats itself, as (a+)+ does"
+        )

@@ -1,0 +1,240 @@
+"""The variables of a graph, and the keys under which its Saver looks for them in a checkpoint.
+
+A Saver restores a variable by an operation that reads tensors by name and one that assigns:
+
+    RestoreV2(prefix, names, slices)  ->  Identity, Reshape, Cast  ->  Assign(variable, value)
+
+The names are a constant, so the key of each variable is known whatever the program called it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ckpttool.errors import CorruptError
+from ckpttool.metagraph.saver import constant_strings, needed_nodes, node_name
+from ckpttool.metagraph.updates import VARIABLE_OPS, source_variable
+from ckpttool.objects.keys import escape, slot_path
+from ckpttool.tensor.dtypes import dtype_of_number
+
+if TYPE_CHECKING:
+    from ckpttool import pb
+    from ckpttool.metagraph.facts import Variable
+
+RESTORING = frozenset({"Restore", "RestoreSlice", "RestoreV2"})
+_ASSIGNING = frozenset({"Assign", "AssignVariableOp"})
+_CARRIERS = frozenset({"Identity", "Reshape", "Cast"})
+_LONGEST = 16
+# Paths are written out only if they are no longer than this on average: those of a graph that is
+# one long chain would take memory by the square of its size.
+_MEAN_PATH = 512
+# What a Saver saves unless it is told otherwise, and what it leaves alone.
+_SAVED = "variables"
+_NOT_SAVED = frozenset({"local_variables", "metric_variables"})
+
+
+@dataclass(frozen=True, slots=True)
+class GraphVariable:
+    """A variable, or something else that a graph restores from a checkpoint.
+
+    Attributes:
+        key: of its tensor in a checkpoint.
+        name: of its node; None for what is not assigned to a variable, such as a table.
+        dtype: TensorFlow's name; None where the graph does not say.
+        shape: of the whole tensor, -1 for a dimension that is not fixed; None likewise.
+        restored: whether the Saver of the graph restores it; None if the graph has none.
+    """
+
+    key: str
+    name: str | None
+    dtype: str | None
+    shape: tuple[int, ...] | None
+    restored: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectVariable:
+    """What a SavedModel says of an object that is a variable."""
+
+    dtype: str
+    shape: tuple[int, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class SavedNode:
+    """An object of a SavedModel, as far as it leads to variables.
+
+    Attributes:
+        children: name and number of each object that it refers to.
+        slots: for an optimizer: number of a variable, name of the slot, number of that variable.
+        variable: None for what is none.
+        kind: what sort of object it is: "user_object", "variable", "function" and so on.
+    """
+
+    children: tuple[tuple[str, int], ...]
+    slots: tuple[tuple[int, str, int], ...]
+    variable: ObjectVariable | None
+    kind: str = ""
+
+
+def graph_variables(
+    nodes: Mapping[str, pb.NodeDef],
+    saver: pb.SaverDef,
+    collections: Mapping[str, tuple[Variable, ...]],
+) -> tuple[GraphVariable, ...]:
+    """Return what a graph restores, and its other variables that are not local ones, by key.
+
+    Args:
+        nodes: of the graph, by name.
+        saver: how it restores.
+        collections: the variables by collection.
+    """
+    found: dict[tuple[str, str | None], GraphVariable] = {}
+    assigned = set()
+    for each in _restored(nodes, saver):
+        found.setdefault((each.key, each.name), each)
+        assigned.add(each.name)
+    restored = False if found else None
+    # A local variable may be trained, so the other collections count only where this is missing.
+    chosen = {_SAVED} if _SAVED in collections else collections.keys() - _NOT_SAVED
+    local = {each.name for key in _NOT_SAVED for each in collections.get(key, ())}
+    for collection in sorted(chosen):
+        for variable in collections[collection]:
+            name = node_name(variable.name)
+            if name not in assigned and (collection == _SAVED or variable.name not in local):
+                dtype, shape = _described(nodes, name)
+                if variable.part is not None:
+                    shape = variable.part.full_shape
+                key = variable.full_name
+                found.setdefault((key, name), GraphVariable(key, name, dtype, shape, restored))
+    return tuple(sorted(found.values(), key=lambda each: (each.key, each.name or "")))
+
+
+def saved_nodes(graph: pb.SavedObjectGraph) -> tuple[SavedNode, ...]:
+    """Return the objects of a SavedModel, by number."""
+    return tuple(
+        SavedNode(
+            tuple((child.local_name, child.node_id) for child in node.children),
+            tuple(
+                (slot.original_variable_node_id, slot.slot_name, slot.slot_variable_node_id)
+                for slot in node.slot_variables
+            ),
+            ObjectVariable(
+                dtype_of_number(node.variable.dtype).name, partial_shape(node.variable.shape)
+            )
+            if node.HasField("variable")
+            else None,
+            node.WhichOneof("kind") or "",
+        )
+        for node in graph.nodes
+    )
+
+
+def saved_paths(nodes: Sequence[SavedNode]) -> dict[int, str]:
+    """Return the path of each object of a SavedModel that the root leads to, by number.
+
+    It is the shortest one; a slot variable is named by its variable and its optimizer.
+
+    Raises:
+        CorruptError: the paths are too long to be those of a program's objects.
+    """
+    paths = {0: ""} if nodes else {}
+    queue = deque(paths)
+    slots: list[tuple[int, int, str, int]] = []
+    budget = _MEAN_PATH * (len(nodes) + 1000)
+    while queue:
+        number = queue.popleft()
+        for name, child in nodes[number].children:
+            if child in paths or not 0 <= child < len(nodes):
+                continue
+            paths[child] = f"{paths[number]}/{escape(name)}" if number else escape(name)
+            budget -= len(paths[child])
+            if budget < 0:
+                raise CorruptError("the paths of a SavedModel's objects are too long")
+            queue.append(child)
+        slots += [(number, *slot) for slot in nodes[number].slots]
+    for optimizer, variable, name, slot in slots:
+        if variable in paths and slot not in paths and 0 <= slot < len(nodes):
+            paths[slot] = slot_path(paths[variable], paths[optimizer], name)
+            budget -= len(paths[slot])
+            if budget < 0:
+                raise CorruptError("the paths of a SavedModel's objects are too long")
+    return paths
+
+
+def partial_shape(shape: pb.TensorShapeProto) -> tuple[int, ...] | None:
+    """Return a shape with -1 for dimensions that are not fixed; None if the rank is not."""
+    return None if shape.unknown_rank else tuple(max(dim.size, -1) for dim in shape.dim)
+
+
+def _restored(nodes: Mapping[str, pb.NodeDef], saver: pb.SaverDef) -> Iterator[GraphVariable]:
+    keys: dict[tuple[str, int], tuple[str, str, int]] = {}
+    used = set()
+    needed = needed_nodes(nodes, saver.restore_op_name)
+    for node in needed:
+        if node.op in RESTORING:
+            for index, (key, spec, dtype) in enumerate(_read_keys(nodes, node)):
+                keys[node.name, index] = (key, spec, dtype)
+    for node in needed:
+        if node.op not in _ASSIGNING or len(node.input) < 2:
+            continue
+        name = source_variable(nodes, node.input[0])
+        source = _source(nodes, node.input[1])
+        if name is None or source not in keys:
+            continue
+        used.add(source)
+        key, spec, _ = keys[source]
+        dtype_name, shape = _described(nodes, name)
+        yield GraphVariable(key, name, dtype_name, _full_shape(spec) or shape, True)
+    for source, (key, spec, number) in keys.items():
+        if source not in used:
+            dtype_name = dtype_of_number(number).name if number else None
+            yield GraphVariable(key, None, dtype_name, _full_shape(spec), True)
+
+
+def _read_keys(nodes: Mapping[str, pb.NodeDef], node: pb.NodeDef) -> Iterable[tuple[str, str, int]]:
+    """Return key, slice and number of the dtype of each tensor that a node reads."""
+    if len(node.input) < 2:
+        return ()
+    names = constant_strings(nodes, node.input[1])
+    specs = constant_strings(nodes, node.input[2]) if len(node.input) > 2 else []
+    if "dtypes" in node.attr:
+        types = list(node.attr["dtypes"].list.type)
+    else:
+        types = [node.attr["dt"].type] if "dt" in node.attr else []
+    count = len(names)
+    specs = (specs + [""] * count)[:count]
+    types = (types + [0] * count)[:count]
+    return zip(names, specs, types, strict=True)
+
+
+def _source(nodes: Mapping[str, pb.NodeDef], name: str) -> tuple[str, int]:
+    """Return the node and the number of its output that a value is from."""
+    for _ in range(_LONGEST):
+        node = nodes.get(node_name(name))
+        if node is None or node.op not in _CARRIERS or not node.input:
+            break
+        name = node.input[0]
+    digits = name.partition(":")[2]
+    return node_name(name), int(digits) if digits.isdecimal() and len(digits) < 10 else 0
+
+
+def _described(
+    nodes: Mapping[str, pb.NodeDef], name: str
+) -> tuple[str | None, tuple[int, ...] | None]:
+    node = nodes.get(name)
+    if node is None or node.op not in VARIABLE_OPS or "dtype" not in node.attr:
+        return None, None
+    shape = partial_shape(node.attr["shape"].shape) if "shape" in node.attr else None
+    return dtype_of_number(node.attr["dtype"].type % 100).name, shape
+
+
+def _full_shape(spec: str) -> tuple[int, ...] | None:
+    """Return the shape in what is to be read of a partitioned tensor: "4 2 0,2:-" is [4, 2]."""
+    dims = spec.split()[:-1]
+    if not dims or not all(dim.isdecimal() and len(dim) < 20 for dim in dims):
+        return None
+    return tuple(map(int, dims))

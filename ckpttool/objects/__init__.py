@@ -1,0 +1,9 @@
+"""The object graph of an object-based checkpoint: which object each tensor belongs to.
+
+keys     tensor key <-> object path; strings only
+nodes    the nodes, to and from bytes
+graph    the graph as a whole: paths, owners of keys, slot variables
+values   which objects hold values, directly or below
+moves    a graph with edges renamed and moved
+drops    a graph without some of its attributes
+"""

@@ -1,0 +1,41 @@
+"""An object graph without some of its attributes."""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from dataclasses import replace
+
+from ckpttool.objects.graph import ObjectGraph
+from ckpttool.objects.values import with_values
+
+# An attribute, by the id of its node and its name there.
+AttributeId = tuple[int, str]
+
+
+def drop_attributes(graph: ObjectGraph, dropped: Set[AttributeId]) -> ObjectGraph:
+    """Return the graph without some attributes.
+
+    References to slot variables that hold nothing any more go too, and so do edges to objects that
+    held values and hold none any more: what is left can be restored without complaint. Nodes keep
+    their ids.
+
+    Args:
+        graph: the graph; it is not changed.
+        dropped: the attributes to take away.
+    """
+    bare = [
+        replace(
+            node, attributes=tuple(a for a in node.attributes if (node.id, a.name) not in dropped)
+        )
+        if node.attributes
+        else node
+        for node in graph.nodes
+    ]
+    emptied = {node.id for node in graph.nodes if node.attributes and not bare[node.id].attributes}
+    nodes = tuple(
+        replace(node, slots=tuple(slot for slot in node.slots if slot.slot_id not in emptied))
+        if node.slots
+        else node
+        for node in bare
+    )
+    return ObjectGraph(with_values(nodes, before=graph.nodes), graph.unknown)

@@ -1,0 +1,147 @@
+"""An object graph with edges renamed and moved, and its checkpoint keys spelled anew.
+
+Nodes keep their ids, which are their places in the graph. Objects that a new path needs and that
+do not exist are appended without attributes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from ckpttool.errors import KeyCollisionError, SurgeryError
+from ckpttool.objects.graph import Attribute, Edge, Node, ObjectGraph
+from ckpttool.objects.keys import ATTRIBUTES, escape, split_path, unescape
+from ckpttool.objects.values import with_values
+
+# An edge, by the id of the node it leaves and its name there, not escaped.
+EdgeId = tuple[int, str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Placed:
+    """An edge, and the path it shall have."""
+
+    parent: int
+    edge: Edge
+    path: str
+    moved: bool
+
+
+def move_edges(graph: ObjectGraph, moves: Mapping[EdgeId, str]) -> ObjectGraph:
+    """Return the graph with edges at other paths.
+
+    All moves are made at once. An object that is moved takes along what is below it. Other edges
+    to it stay. Objects that lose all they held are let go of.
+
+    Args:
+        graph: the graph; it is not changed.
+        moves: for edges, the path they shall have, escaped. It may lead into another object, which
+            is named by where it will be after all moves.
+
+    Raises:
+        KeyCollisionError: two edges would have the same path.
+        SurgeryError: something could not be reached any more.
+    """
+    placed = _place(graph, moves)
+    nodes = with_values(_with_edges(graph, placed), before=graph.nodes)
+    moved = ObjectGraph(nodes, graph.unknown)
+    lost = set(moved.unreachable).difference(graph.unreachable)
+    for node_id in sorted(lost):
+        if nodes[node_id].attributes:
+            path = graph.paths[node_id]
+            raise SurgeryError(f"nothing would lead to the object '{path}' any more")
+    return spell_keys(graph, moved)
+
+
+def spell_keys(before: ObjectGraph, after: ObjectGraph) -> ObjectGraph:
+    """Return `after` with the keys that TensorFlow would give its attributes.
+
+    Only where the path of an object is another than in `before` is its key changed, and only as far
+    as the path goes: what follows `.ATTRIBUTES` stays, whichever way it is escaped.
+    """
+    nodes = list(after.nodes)
+    for node in before.nodes:
+        old, new = before.paths[node.id], after.paths[node.id]
+        attributes = nodes[node.id].attributes
+        if attributes and old is not None and new is not None and old != new:
+            spelled = tuple(_spelled(attribute, old, new) for attribute in attributes)
+            nodes[node.id] = replace(nodes[node.id], attributes=spelled)
+    return ObjectGraph(tuple(nodes), after.unknown)
+
+
+def _spelled(attribute: Attribute, old: str, new: str) -> Attribute:
+    key = attribute.checkpoint_key
+    if not key.startswith(old + ATTRIBUTES):
+        return attribute  # spelled by rules that are not known here
+    return replace(attribute, checkpoint_key=new + key[len(old) :])
+
+
+def _place(graph: ObjectGraph, moves: Mapping[EdgeId, str]) -> list[_Placed]:
+    """Return every edge that the root leads to, with its path to be."""
+    paths = {0: ""}
+    placed = []
+    # Breadth first: the first edge that leads to an object gives it its path.
+    queue = [0]
+    for node_id in queue:
+        base = f"{paths[node_id]}/" if node_id else ""
+        for edge in graph.nodes[node_id].children:
+            natural = base + escape(edge.name)
+            path = moves.get((node_id, edge.name), natural)
+            placed.append(_Placed(node_id, edge, path, path != natural))
+            if edge.node_id not in paths:
+                paths[edge.node_id] = path
+                queue.append(edge.node_id)
+    return placed
+
+
+def _with_edges(graph: ObjectGraph, placed: list[_Placed]) -> tuple[Node, ...]:
+    """Return the nodes with edges where they were placed; what no path leads to is left as it is.
+
+    Nodes that a path needs and that do not exist come last.
+    """
+    edges: list[dict[str, Edge]] = [{} for _ in graph.nodes]
+    for place in placed:
+        if not place.moved:
+            edges[place.parent][place.edge.name] = place.edge
+    # A path leads through edges that have shorter paths, so those are put in their places first.
+    names = {
+        (place.parent, place.edge.name): _add(edges, place)
+        for place in sorted(placed, key=lambda place: place.path.count("/"))
+        if place.moved
+    }
+    out = [Node(node_id, tuple(added.values())) for node_id, added in enumerate(edges)]
+    out[: len(graph.nodes)] = graph.nodes
+    # Edges that stay with their object, whatever they are called, keep their order there.
+    order: dict[int, dict[str, None]] = {0: {}}
+    for place in placed:
+        name = names.get((place.parent, place.edge.name), place.edge.name)
+        order.setdefault(place.edge.node_id, {})
+        if name is not None:
+            order[place.parent][name] = None
+    for node_id, staying in order.items():
+        children = tuple(edges[node_id][name] for name in staying | dict.fromkeys(edges[node_id]))
+        out[node_id] = replace(out[node_id], children=children)
+    return tuple(out)
+
+
+def _add(edges: list[dict[str, Edge]], place: _Placed) -> str | None:
+    """Put an edge where its path says; return its name if it starts from the object it did.
+
+    Objects on the way are made if need be. An edge that is there and leads to the same object is
+    the same edge then.
+    """
+    segments = split_path(place.path)
+    if not segments or not all(segments):
+        raise SurgeryError(f"'{place.path}' is no path: a name in it is empty")
+    *above, name = map(unescape, segments)
+    parent = 0
+    for each in above:
+        if each not in edges[parent]:
+            edges[parent][each] = Edge(each, len(edges))
+            edges.append({})
+        parent = edges[parent][each].node_id
+    edge = place.edge if name == place.edge.name else replace(place.edge, name=name)
+    if edges[parent].setdefault(name, edge).node_id != edge.node_id:
+        raise KeyCollisionError(f"two objects would be called '{place.path}'")
+    return name if parent == place.parent else None

@@ -1,0 +1,307 @@
+"""A message from JSON in protobuf's mapping, with the place of whatever is wrong with it.
+
+Reads what `json_print` writes and what protobuf's own runtimes write: names of members in either
+spelling, numbers as numbers or strings, base64 of either alphabet.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from functools import partial
+from operator import getitem, setitem
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+
+from ckpttool.errors import CorruptError, UnsupportedError
+from ckpttool.pb.json.lines import line_of, line_of_depth, repeated_name
+from ckpttool.pb.json.map_order import reproduced
+from ckpttool.pb.json.mapping import (
+    ANY,
+    BASE64,
+    ELIDED,
+    MAX_DEPTH,
+    PACKED,
+    TYPE,
+    FieldPlan,
+    MessagePlan,
+    Step,
+    plan_of,
+    step_text,
+    steps,
+)
+from ckpttool.pb.json.scalars import (
+    MAX_DIGITS,
+    FaultError,
+    bytes_value,
+    described,
+    key_value,
+    misfit,
+    scalar_value,
+    shortened,
+)
+
+if TYPE_CHECKING:
+    from google.protobuf.message import Message
+
+_M = TypeVar("_M", bound="Message")
+
+
+def load_json(text: str, *, path: str | None) -> dict[str, Any]:
+    """Return the object that a JSON text is.
+
+    Args:
+        text: all of it.
+        path: the file it comes from, for errors.
+
+    Raises:
+        CorruptError: a syntax error, a name that an object has twice, or no object at all.
+    """
+    try:
+        document = json.loads(
+            text, object_pairs_hook=_object, parse_constant=_constant, parse_int=_integer
+        )
+    except json.JSONDecodeError as error:
+        problem = f"line {error.lineno}, column {error.colno}: not JSON: {error.msg.lower()}"
+    except _RepeatedNameError:
+        found = repeated_name(text)
+        name, line = found or ("", 1)
+        problem = f"line {line}: the name '{shortened(name)}' twice in one object"
+    except _NotStrictError as error:
+        line = _line_of_word(text, str(error))
+        problem = f"line {line}: {shortened(str(error))} is no JSON; the mapping has it in quotes"
+    except RecursionError:
+        problem = f"line {line_of_depth(text, 4 * MAX_DEPTH)}: nested too deep"
+    else:
+        if isinstance(document, dict):
+            return document
+        problem = f"line {line_of(text, ())}: {described(document)} where an object should be"
+    raise CorruptError(problem, path=path)
+
+
+class _RepeatedNameError(ValueError):
+    """An object has a name twice."""
+
+
+class _NotStrictError(ValueError):
+    """A word that Python reads as a number, and JSON has not."""
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise _RepeatedNameError
+    return found
+
+
+def _constant(word: str) -> NoReturn:
+    raise _NotStrictError(word)
+
+
+def _integer(digits: str) -> int | float:
+    # Python refuses to read thousands of digits, and no number of that size fits anywhere.
+    return int(digits) if len(digits) < MAX_DIGITS else math.inf
+
+
+def _line_of_word(text: str, word: str) -> int:
+    import re
+
+    pattern = rf'"[^"\\]*(?:\\.[^"\\]*)*"|(?P<word>{re.escape(word)})'
+    for match in re.finditer(pattern, text, re.DOTALL):
+        if match["word"]:
+            return text.count("\n", 0, match.start()) + 1
+    return 1
+
+
+def message_from_json(
+    message_class: type[_M], document: dict[str, Any], *, text: str, path: str | None
+) -> _M:
+    """Return the message that a JSON object says.
+
+    Args:
+        message_class: its class, from this package.
+        document: the object, as `load_json` returns it.
+        text: what it was read from, to tell lines by.
+        path: the file it comes from, for errors.
+
+    Raises:
+        CorruptError: it is no such message: the line and the path of a member that no message
+            has, or of a value that does not fit, are in the text of the error.
+        UnsupportedError: it has constants that were left out when it was written.
+    """
+    message = message_class()
+    try:
+        _Reader().message(message, document, None, 0)
+    except FaultError as fault:
+        line = line_of(text, steps(fault.step))
+        place = step_text(fault.step)
+        problem = f"line {line}: {f'{place}: ' if place else ''}{fault}"
+        kind = UnsupportedError if fault.elided else CorruptError
+        raise kind(problem, path=path) from None
+    return message
+
+
+class _Reader:
+    def __init__(self) -> None:
+        self._members: dict[str, dict[str, FieldPlan]] = {}
+
+    def message(self, message: Any, value: object, step: Step, depth: int) -> None:
+        plan = plan_of(message)
+        if depth > MAX_DEPTH:
+            raise FaultError(step, f"messages are nested more than {MAX_DEPTH} deep")
+        if plan.wrapper:
+            (field,) = plan.fields.values()
+            setattr(message, field.name, scalar_value(field, value, step))
+            return
+        if not isinstance(value, dict):
+            raise FaultError(
+                step, f"{described(value)} where an object, a {plan.full_name}, should be"
+            )
+        if plan.full_name == ANY:
+            self._any(message, value, step, depth)
+        else:
+            self._fields(message, plan, value, step, depth)
+
+    def _fields(
+        self, message: Any, plan: MessagePlan, members: dict[str, Any], step: Step, depth: int
+    ) -> None:
+        known = self._known(plan)
+        seen: dict[str, str] = {}
+        for name, value in members.items():
+            field = known.get(name)
+            inner = (step, name)
+            if field is None:
+                raise self._unknown(plan, known, name, inner)
+            if value is None:
+                continue
+            for claim in (field.name, f"oneof {field.oneof}" if field.oneof else field.name):
+                if seen.setdefault(claim, name) != name:
+                    raise FaultError(
+                        inner, f"it cannot be set beside '{seen[claim]}' in a {plan.full_name}"
+                    )
+            self._set(message, field, value, inner, depth)
+
+    def _known(self, plan: MessagePlan) -> dict[str, FieldPlan]:
+        known = self._members.get(plan.full_name)
+        if known is None:
+            known = {field.name: field for field in plan.fields.values()}
+            known.update({field.json_name: field for field in plan.fields.values()})
+            self._members[plan.full_name] = known
+        return known
+
+    def _unknown(
+        self, plan: MessagePlan, known: dict[str, FieldPlan], name: str, step: Step
+    ) -> FaultError:
+        from difflib import get_close_matches
+
+        if name == ELIDED:
+            return FaultError(
+                step[0] if step else None,
+                "the values of this constant were left out when the JSON was written"
+                " (--elide-constants), so there is no way back",
+                elided=True,
+            )
+        near = get_close_matches(name[:100], [each.json_name for each in known.values()], 1)
+        hint = f"; nearest: '{near[0]}'" if near else ""
+        return FaultError(step, f"a {plan.full_name} has no such field{hint}")
+
+    def _set(self, message: Any, field: FieldPlan, value: Any, step: Step, depth: int) -> None:
+        if field.shape == "map":
+            self._map(getattr(message, field.name), field, value, step, depth)
+        elif field.shape == "many":
+            if not isinstance(value, list):
+                raise FaultError(step, f"{described(value)} where a list should be")
+            self._list(getattr(message, field.name), field, value, step, depth)
+        elif field.values is not None:
+            inner = getattr(message, field.name)
+            inner.SetInParent()
+            self.message(inner, value, step, depth + 1)
+        else:
+            scalar = scalar_value(field, value, step)
+            self._store(step, value, partial(setattr, message, field.name, scalar))
+
+    def _list(self, into: Any, field: FieldPlan, values: list[Any], step: Step, depth: int) -> None:
+        if field.values is not None:
+            for index, value in enumerate(values):
+                self.message(into.add(), value, (step, index), depth + 1)
+            return
+        packed = field.full_name == PACKED
+        for index, value in enumerate(values):
+            inner = (step, index)
+            if packed and isinstance(value, dict):
+                scalar: object = self._packed(value, inner, depth)
+            else:
+                scalar = scalar_value(field, value, inner)
+            try:
+                into.append(scalar)
+            except (ValueError, TypeError):
+                raise misfit(value, inner) from None
+
+    def _map(self, into: Any, field: FieldPlan, value: Any, step: Step, depth: int) -> None:
+        if not isinstance(value, dict):
+            raise FaultError(step, f"{described(value)} where an object, a map, should be")
+        assert isinstance(field.key, FieldPlan)
+        for name, each in value.items():
+            inner = (step, name)
+            key: Any = key_value(field.key, name, inner)
+            if field.values is not None:
+                entry = self._store(inner, name, partial(getitem, into, key))
+                self.message(entry, each, inner, depth + 1)
+            else:
+                scalar = scalar_value(field, each, inner)
+                self._store(inner, each, partial(setitem, into, key, scalar))
+
+    def _store(self, step: Step, value: object, store: Callable[[], Any]) -> Any:
+        try:
+            return store()
+        except (ValueError, TypeError):  # out of range, or text with half a surrogate pair
+            raise misfit(value, step) from None
+
+    def _any(self, message: Any, value: dict[str, Any], step: Step, depth: int) -> None:
+        if not value:
+            return
+        type_url = value.get(TYPE)
+        if not isinstance(type_url, str):
+            raise FaultError(step, f'an object of any type without a string "{TYPE}"')
+        self._store(step, type_url, partial(setattr, message, "type_url", type_url))
+        if BASE64 in value:
+            inner = (step, BASE64)
+            others = [name for name in value if name not in (TYPE, BASE64)]
+            if others:
+                raise FaultError((step, others[0]), f'it cannot be set beside "{BASE64}"')
+            message.value = bytes_value(value[BASE64], inner)
+        else:
+            message.value = self._packed(value, step, depth)
+
+    def _packed(self, value: dict[str, Any], step: Step, depth: int) -> bytes:
+        """Return the bytes of the message that an object with "@type" is."""
+        from google.protobuf.message import EncodeError
+
+        from ckpttool.pb.pool import message_class
+
+        type_url = value.get(TYPE)
+        if not isinstance(type_url, str):
+            raise FaultError(step, f'an object of any type without a string "{TYPE}"')
+        try:
+            payload = message_class(type_url.rpartition("/")[2])()
+        except KeyError:
+            raise FaultError(
+                (step, TYPE),
+                f"the type '{shortened(type_url)}' is not known, so its value has to be"
+                f' a "{BASE64}"',
+            ) from None
+        members = {name: each for name, each in value.items() if name != TYPE}
+        plan = plan_of(payload)
+        if plan.full_name == ANY or plan.wrapper:
+            if set(members) - {"value"}:
+                raise FaultError(step, f'beside "{TYPE}" only "value" has a place here')
+            if members.get("value") is not None:
+                self.message(payload, members["value"], (step, "value"), depth + 1)
+        else:
+            if depth >= MAX_DEPTH:
+                raise FaultError(step, f"messages are nested more than {MAX_DEPTH} deep")
+            self._fields(payload, plan, members, step, depth + 1)
+        try:
+            return reproduced(payload, members)
+        except EncodeError:
+            raise FaultError(step, "messages are nested too deep") from None

@@ -1,0 +1,82 @@
+"""The MetaGraph of a checkpoint in a check: its variables have to be the tensors that there are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from ckpttool.checkpoint.open import Checkpoint
+from ckpttool.errors import NotFoundError
+from ckpttool.metagraph.report import read_graph_facts
+from ckpttool.query.check.findings import PROBLEMS, Finding, Problem, variable_tensor
+from ckpttool.query.listing import TensorRow
+from ckpttool.query.metagraph.summary import compare_with_checkpoint
+from ckpttool.query.metagraph.variables import Disagreement, VariableRow
+
+_PROBLEMS: dict[Disagreement, Problem] = {
+    "missing": "graph-missing",
+    "extra": "graph-extra",
+    "dtype": "graph-dtype",
+    "shape": "graph-shape",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class GraphVariables:
+    """The variables of a MetaGraph beside the tensors of a checkpoint.
+
+    Attributes:
+        rows: the variables, and the tensors that none stands for.
+        absent: those of them that are not in the checkpoint, as tensors.
+    """
+
+    rows: tuple[VariableRow, ...]
+    absent: tuple[TensorRow, ...]
+
+    @property
+    def count(self) -> int:
+        """How many variables there are."""
+        return len({row.key for row in self.rows if "extra" not in row.disagreements})
+
+    def findings(
+        self,
+        found: Mapping[str, TensorRow],
+        absent: Iterable[TensorRow],
+        *,
+        allow_extra: bool,
+    ) -> list[Finding]:
+        """Return what is wrong, problem by problem.
+
+        Args:
+            found: the tensors to look at, by key.
+            absent: those of the variables without a tensor that are to be looked at.
+            allow_extra: whether tensors are welcome that no variable stands for.
+        """
+        wanted = found.keys() | {row.key for row in absent}
+        wrong = [
+            Finding(_PROBLEMS[what], None, found.get(row.key), graph=row)
+            for row in self.rows
+            if row.key in wanted
+            for what in row.disagreements
+            if not (allow_extra and what == "extra")
+        ]
+        return sorted(wrong, key=lambda each: PROBLEMS.index(each.problem))
+
+
+def read_variables(ckpt: Checkpoint) -> GraphVariables:
+    """Hold the variables of the MetaGraphs beside a checkpoint against its tensors.
+
+    Raises:
+        NotFoundError: there is no MetaGraph, or it cannot be compared.
+        CkptError: it cannot be read.
+    """
+    path = ckpt.location.meta_path
+    if path is None:
+        raise NotFoundError("the checkpoint has no MetaGraph", path=ckpt.prefix)
+    comparisons = compare_with_checkpoint(ckpt, read_graph_facts(path))
+    if all(each.reason is not None for each in comparisons):
+        raise NotFoundError(f"variables cannot be compared: {comparisons[0].reason}", path=path)
+    # What several MetaGraphs say alike is said once.
+    rows = {(row.key, row.disagreements): row for each in comparisons for row in each.rows}
+    absent = {row.key: row for row in rows.values() if "missing" in row.disagreements}
+    return GraphVariables(tuple(rows.values()), tuple(map(variable_tensor, absent.values())))

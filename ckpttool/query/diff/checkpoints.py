@@ -1,0 +1,374 @@
+"""What changed between two checkpoints.
+
+The two indexes are compared first. Tensors whose dtype, shape, size and crc32c are the same count
+as equal, and those that hold the same under another name as renamed. Values are read only of the
+tensors that this leaves open.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from ckpttool.checkpoint.open import Checkpoint, open_checkpoint
+from ckpttool.checkpoint.selection.select import Selector
+from ckpttool.errors import CkptError, UnsupportedError
+from ckpttool.query.diff import index as diff_index
+from ckpttool.query.diff.index import Fingerprint, Matching, Side
+from ckpttool.query.diff.renames import Rename, find_renames
+from ckpttool.query.diff.results import (
+    CHANGES,
+    LETTERS,
+    Change,
+    Diff,
+    Element,
+    GraphChange,
+    GraphDiff,
+    MatchedBy,
+    ScopeMove,
+    TensorDiff,
+    Tolerance,
+    Values,
+)
+from ckpttool.query.diff.scopes import find_moves, rename_map
+from ckpttool.query.listing import TensorRow
+from ckpttool.query.verify.data import Progress
+
+__all__ = [
+    "CHANGES",
+    "LETTERS",
+    "Change",
+    "Diff",
+    "Element",
+    "GraphChange",
+    "GraphDiff",
+    "ScopeMove",
+    "TensorDiff",
+    "Tolerance",
+    "Values",
+    "compare",
+    "diff",
+]
+
+
+def diff(
+    a: str | os.PathLike[str],
+    b: str | os.PathLike[str],
+    selector: Selector | None = None,
+    *,
+    ignore: Iterable[str] = (),
+    rtol: float = 0.0,
+    atol: float = 0.0,
+    equal_nan: bool = False,
+    exact: bool = False,
+    everything: bool = False,
+    jobs: int | None = None,
+    on_progress: Progress | None = None,
+) -> Diff:
+    """Tell what differs between two checkpoints.
+
+    Args:
+        a: anything that names the one.
+        b: anything that names the other.
+        selector: which tensors, by their names on either side; all without one.
+        ignore: patterns of tensors that are not looked at.
+        rtol: elements are equal if `|a - b| <= atol + rtol * |b|`.
+        atol: likewise.
+        equal_nan: whether NaN equals NaN.
+        exact: read all tensors, and compare them byte for byte.
+        everything: whether the answer has tensors that are equal, too.
+        jobs: how many threads may compare; as many as there are processors by default.
+        on_progress: called now and then with the bytes that were read, and how many it will be.
+
+    Raises:
+        CkptError: one of them cannot be opened. What goes wrong later is in the answer.
+        SelectionError: a pattern selects nothing on either side.
+    """
+    with open_checkpoint(a) as one, open_checkpoint(b) as other:
+        return compare(
+            one,
+            other,
+            selector,
+            ignore=ignore,
+            tolerance=Tolerance(rtol, atol, equal_nan, exact),
+            everything=everything,
+            jobs=jobs,
+            on_progress=on_progress,
+        )
+
+
+def compare(
+    a: Checkpoint,
+    b: Checkpoint,
+    selector: Selector | None = None,
+    *,
+    ignore: Iterable[str] = (),
+    tolerance: Tolerance | None = None,
+    everything: bool = False,
+    first_only: bool = False,
+    jobs: int | None = None,
+    on_progress: Progress | None = None,
+) -> Diff:
+    """Tell what differs between two open checkpoints.
+
+    Args:
+        a: the one.
+        b: the other.
+        selector: as in `diff`, as are all others that are not explained here.
+        ignore: patterns.
+        tolerance: when elements are equal.
+        everything: whether the answer has tensors that are equal, too.
+        first_only: read no values if the indexes already tell that something differs.
+        jobs: how many threads.
+        on_progress: called now and then.
+    """
+    one, other = diff_index.survey(a, b, selector, ignore)
+    work = _Comparison(one, other, tolerance or Tolerance(), everything=everything)
+    work.match()
+    work.find_renames()
+    work.classify()
+    work.compare_graphs()
+    if not (first_only and work.differs):
+        work.compare_values(jobs, on_progress)
+    return work.result()
+
+
+class _Comparison:
+    """Two checkpoints being compared, step by step."""
+
+    def __init__(self, a: Side, b: Side, tolerance: Tolerance, *, everything: bool) -> None:
+        self._a = a
+        self._b = b
+        self._tolerance = tolerance
+        self._everything = everything
+        self._trusted = diff_index.trusted(a.source, b.source)
+        self._by_key = not (a.source.style == b.source.style == "object")
+        self._matching = Matching(a.rows, b.rows, ((), ()))
+        self._renames: list[Rename] = []
+        self._found: list[TensorDiff] = []
+        # How many more are equal, of which nothing is kept.
+        self._equal = 0
+        self._open: list[tuple[TensorRow, TensorRow, MatchedBy, Rename | None]] = []
+        self._graph: GraphDiff | None = None
+        self._problems: list[CkptError] = []
+
+    @property
+    def differs(self) -> bool:
+        """Whether something is known to differ."""
+        graph = self._graph is not None and not self._graph.equal
+        return graph or any(each.change != "equal" for each in self._found)
+
+    def match(self) -> None:
+        """Bring tensors together by name, and look whether their data are there."""
+        for side in (self._a, self._b):
+            if side.wanted is None:
+                for damage in side.ckpt.damaged.values():
+                    raise damage
+            rows: Iterable[TensorRow] = side.rows
+            if side.wanted is not None:
+                rows = filter(side.wants, rows)
+            self._problems += diff_index.missing_data(side.source, rows)
+        self._matching = diff_index.match_keys(self._a, self._b)
+        try:
+            diff_index.match_full_names(self._a, self._b, self._matching)
+        except CkptError as error:
+            self._note(error)
+
+    def find_renames(self) -> None:
+        """Bring together what holds the same under different names."""
+        matching = self._matching
+        if not (matching.only_a and matching.only_b):
+            return
+        if self._trusted:
+            self._take(find_renames(matching.only_a, matching.only_b, diff_index.fingerprint))
+        kinds = [{(row.dtype, row.shape) for row in rows} for rows in self._left()]
+        if not self._trusted or any(row.slices for rows in self._left() for row in rows):
+            common = kinds[0] & kinds[1]
+            doubtful_a, doubtful_b = (
+                [row for row in rows if (row.dtype, row.shape) in common] for rows in self._left()
+            )
+            digests = {
+                id(row): self._digest(side.ckpt, row)
+                for side, rows in ((self._a, doubtful_a), (self._b, doubtful_b))
+                for row in rows
+            }
+            self._take(find_renames(doubtful_a, doubtful_b, lambda row: digests[id(row)]))
+
+    def classify(self) -> None:
+        """Tell what the indexes tell, and what has to be read."""
+        matching = self._matching
+        places: Iterable[tuple[int, int]] = zip(*matching.places, strict=True)
+        count = len(matching.places[0])
+        if self._a.wanted is not None or self._b.wanted is not None:
+            keys = diff_index.keys_of(matching.a)
+            wanted = (self._a.wanted or frozenset()) | (self._b.wanted or frozenset())
+            places = [place for place in places if keys[place[0]] in wanted]
+            count = len(places)
+        if self._trusted and not self._tolerance.exact and not self._everything:
+            unlike = list(diff_index.unlike(matching, places))
+            self._equal = count - len(unlike)
+            places = unlike
+        for at, other_at in places:
+            self._classify(matching.a[at], matching.b[other_at], "key")
+        for row, other in matching.named:
+            if self._wants(row, other):
+                self._classify(row, other, "full_name")
+        for rename in self._renames:
+            if not self._wants(rename.a, rename.b):
+                continue
+            if self._tolerance.exact:
+                self._open.append((rename.a, rename.b, "content", rename))
+            else:
+                self._found.append(_renamed(rename))
+        only_a, only_b = self._left()
+        self._found += [
+            TensorDiff("removed", row, None) for row in only_a if self._wants(row, None)
+        ]
+        self._found += [TensorDiff("added", None, row) for row in only_b if self._wants(None, row)]
+
+    def _classify(self, row: TensorRow, other: TensorRow, by: MatchedBy) -> None:
+        if row.dtype != other.dtype:
+            self._found.append(TensorDiff("dtype", row, other, by))
+        elif row.shape != other.shape:
+            self._found.append(TensorDiff("shape", row, other, by))
+        elif self._trusted and not self._tolerance.exact and diff_index.same_bytes(row, other):
+            self._found.append(TensorDiff("equal", row, other, by))
+        else:
+            self._open.append((row, other, by, None))
+
+    def compare_graphs(self) -> None:
+        """Compare the object graphs, unless their bytes are the same."""
+        a, b = (
+            side.graph_row if side.wants(side.graph_row) else None for side in (self._a, self._b)
+        )
+        if a is None and b is None:
+            return
+        exact = self._tolerance.exact or not self._trusted
+        if a is not None and b is not None and not exact and diff_index.same_bytes(a, b):
+            return
+        from ckpttool.query.diff.objects import diff_graphs
+
+        moves = {move.old: move.new for move in self._moves(map(_renamed, self._renames))}
+        try:
+            graphs = [
+                side.ckpt.object_graph if row is not None else None
+                for side, row in ((self._a, a), (self._b, b))
+            ]
+            self._graph = diff_graphs(graphs[0], graphs[1], moves)
+        except CkptError as error:
+            self._note(error)
+
+    def compare_values(self, jobs: int | None, on_progress: Progress | None) -> None:
+        """Read what the indexes leave open."""
+        if not self._open:
+            return
+        from ckpttool.query.diff.values import compare_values
+
+        outcomes = compare_values(
+            self._a.ckpt,
+            self._b.ckpt,
+            [(row, other) for row, other, _, _ in self._open],
+            self._tolerance,
+            jobs=jobs,
+            on_progress=on_progress,
+        )
+        for (row, other, by, rename), (_, outcome) in zip(self._open, outcomes, strict=True):
+            if isinstance(outcome, UnsupportedError):
+                reason = outcome.message
+                self._found.append(TensorDiff("incomparable", row, other, by, reason=reason))
+            elif isinstance(outcome, CkptError):
+                self._note(outcome)
+                reason = str(outcome)
+                self._found.append(TensorDiff("unreadable", row, other, by, reason=reason))
+            elif outcome is None:
+                equal = TensorDiff("equal", row, other, by)
+                self._found.append(_renamed(rename) if rename is not None else equal)
+            elif rename is not None:
+                # The same checksum by chance.
+                self._found += [TensorDiff("removed", row, None), TensorDiff("added", None, other)]
+            elif row.dtype == "variant":
+                reason = f"{outcome.differing} of {outcome.elements} variants are not the same"
+                self._found.append(TensorDiff("incomparable", row, other, by, reason=reason))
+            else:
+                self._found.append(TensorDiff("value", row, other, by, outcome))
+
+    def result(self) -> Diff:
+        """Return what was found."""
+        moves = self._moves(each for each in self._found if each.change == "renamed")
+        counts: Counter[Change] = Counter(each.change for each in self._found)
+        if self._equal:
+            counts["equal"] += self._equal
+        tensors = [each for each in self._found if self._everything or each.change != "equal"]
+        return Diff(
+            a=self._a.source,
+            b=self._b.source,
+            tolerance=self._tolerance,
+            tensors=tuple(sorted(tensors, key=lambda each: each.row.key)),
+            moves=tuple(moves),
+            graph=self._graph,
+            problems=tuple(self._problems),
+            counts=counts,
+            rename_map=self._rename_map(moves),
+        )
+
+    def _rename_map(self, moves: Sequence[ScopeMove]) -> dict[str, str] | None:
+        by_name = self._matching.named
+        if self._a.source.style == "object" != self._b.source.style:
+            return None if moves or by_name else {}
+        if not moves and not by_name:
+            return {}
+        found = (each for each in self._found if each.change == "renamed")
+        renamed = [(each.a, each.b) for each in found if each.a is not None and each.b is not None]
+        return rename_map(
+            moves,
+            [*renamed, *by_name],
+            self._matching.staying(),
+            self._left()[0],
+            by_key=self._by_key,
+        )
+
+    def _moves(self, renames: Iterable[TensorDiff]) -> list[ScopeMove]:
+        return find_moves(renames, self._matching.staying(), by_key=self._by_key)
+
+    def _left(self) -> tuple[list[TensorRow], list[TensorRow]]:
+        """Return the tensors that have no counterpart."""
+        return self._matching.only_a, self._matching.only_b
+
+    def _take(self, renames: Iterable[Rename]) -> None:
+        self._renames += renames
+        gone = {id(row) for rename in self._renames for row in (rename.a, rename.b)}
+        matching = self._matching
+        matching.only_a = [row for row in matching.only_a if id(row) not in gone]
+        matching.only_b = [row for row in matching.only_b if id(row) not in gone]
+
+    def _digest(self, ckpt: Checkpoint, row: TensorRow) -> Fingerprint | None:
+        from ckpttool.query.diff.values import content_digest
+
+        try:
+            digest = content_digest(ckpt, row)
+        except UnsupportedError:
+            return None
+        except CkptError as error:
+            self._note(error)
+            return None
+        return None if digest is None else (row.dtype, row.shape, digest)
+
+    def _wants(self, a: TensorRow | None, b: TensorRow | None) -> bool:
+        return self._a.wants(a) or self._b.wants(b)
+
+    def _note(self, error: CkptError) -> None:
+        """Keep an error, once."""
+        if all(str(error) != str(other) for other in self._problems):
+            self._problems.append(error)
+
+
+def _renamed(rename: Rename) -> TensorDiff:
+    return TensorDiff(
+        "renamed",
+        rename.a,
+        rename.b,
+        "content",
+        candidates=rename.candidates,
+        guessed=rename.guessed,
+    )

@@ -1,0 +1,264 @@
+"""Two arrays compared element by element.
+
+Distances are computed in float64, of complex numbers in complex128, of integers exactly: those of
+64 bits as unsigned numbers, which hold every distance of two signed ones.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ckpttool.query.diff.results import Element, Tolerance, Values
+from ckpttool.query.values.parts import SMALL_FLOATS, SMALL_INTEGERS
+from ckpttool.query.values.texts import Formatter
+from ckpttool.tensor.dtypes import STRING, VARIANT, DType
+from ckpttool.tensor.shape import Shape
+from ckpttool.tensor.values import Array
+
+# Elements taken at once: the float64 copies of both sides should fit a processor's second cache.
+_PIECE = 1 << 15
+
+
+@dataclass(slots=True)
+class Tally:
+    """What has been found in part of a tensor.
+
+    Attributes:
+        differing: elements that differ.
+        max_abs: the largest distance of those.
+        max_rel: the largest distance of those, divided by the magnitude in B.
+        total: sum of the distances.
+        at: where the element with the largest distance is in C order; -1 if none differs.
+        pair: that element of A and of B, as arrays of one.
+    """
+
+    differing: int = 0
+    max_abs: int | float = -1
+    max_rel: float = -1.0
+    total: float = 0.0
+    at: int = -1
+    pair: tuple[Array, Array] | None = None
+
+    def merge(self, other: Tally) -> None:
+        """Take in what was found in another part."""
+        self.differing += other.differing
+        self.total += other.total
+        self.max_rel = max(self.max_rel, other.max_rel)
+        if other.at >= 0 and (self.at < 0 or (other.max_abs, -other.at) > (self.max_abs, -self.at)):
+            self.max_abs, self.at, self.pair = other.max_abs, other.at, other.pair
+
+
+class Comparer:
+    """Compares elements of one dtype.
+
+    Args:
+        dtype: what they are.
+        tolerance: when two are equal.
+    """
+
+    def __init__(self, dtype: DType, tolerance: Tolerance) -> None:
+        self.dtype = dtype
+        self._tolerance = tolerance
+        self._loose = bool(tolerance.rtol or tolerance.atol)
+        self._objects = dtype in (STRING, VARIANT)
+
+    def compare(self, a: Array, b: Array, start: int = 0) -> Tally:
+        """Compare one-dimensional arrays of the same length.
+
+        Args:
+            a: elements of A.
+            b: those of B in the same places.
+            start: where in the tensor the first of them is.
+        """
+        tally = Tally()
+        if self._objects:
+            self._compare_objects(a, b, start, tally)
+            return tally
+        with np.errstate(all="ignore"):
+            for at in range(0, len(a), _PIECE):
+                piece_a, piece_b = a[at : at + _PIECE], b[at : at + _PIECE]
+                self._compare_piece(piece_a, piece_b, start + at, tally)
+        return tally
+
+    def values(self, tally: Tally, shape: Shape) -> Values:
+        """Return what was found in a whole tensor.
+
+        Args:
+            tally: what was found.
+            shape: of the tensor.
+        """
+        count = 1
+        for dim in shape:
+            count *= dim
+        bare = self._objects or self.dtype.name == "bool"
+        return Values(
+            differing=tally.differing,
+            elements=count,
+            max_abs=None if bare or tally.at < 0 else tally.max_abs,
+            max_rel=None if bare or tally.max_rel < 0 else tally.max_rel,
+            mean_abs=None if bare or not count else tally.total / count,
+            worst=self._element(tally, shape),
+        )
+
+    def _compare_objects(self, a: Array, b: Array, start: int, tally: Tally) -> None:
+        differ = [
+            at
+            for at, (one, other) in enumerate(zip(a.tolist(), b.tolist(), strict=True))
+            if one != other
+        ]
+        tally.differing = len(differ)
+        if differ:
+            _note_worst(tally, 0, differ[0], a, b, start)
+
+    def _compare_piece(self, a: Array, b: Array, start: int, tally: Tally) -> None:
+        exact = self._tolerance.exact
+        differ = _bits_differ(a, b) if exact else None
+        x, y = numbers(self.dtype, a), numbers(self.dtype, b)
+        if differ is None:
+            differ = x != y
+        count = int(np.count_nonzero(differ))
+        if not count:
+            return
+        distances = _distances(x, y)
+        sizes = _magnitudes(y)
+        largest = distances.max()
+        plain = not self._loose and not exact
+        if not (plain and np.isfinite(largest)):
+            if distances.dtype.kind == "f" and not np.isfinite(largest):
+                _settle(distances, x, y)
+            if not exact:
+                differ = self._differ(differ, x, y, distances, sizes)
+                count = int(np.count_nonzero(differ))
+                if not count:
+                    tally.total += float(distances.sum(dtype=np.float64))
+                    return
+        tally.differing += count
+        tally.total += float(distances.sum(dtype=np.float64))
+        if plain and np.isfinite(largest):
+            if largest > tally.max_abs:
+                _note_worst(tally, largest.item(), int(distances.argmax()), a, b, start)
+            _note_relative(tally, distances, sizes)
+            return
+        where = np.flatnonzero(differ)
+        of_these = distances[where]
+        at = int(of_these.argmax())
+        if of_these[at] > tally.max_abs:
+            _note_worst(tally, of_these[at].item(), int(where[at]), a, b, start)
+        _note_relative(tally, of_these, sizes[where])
+
+    def _differ(self, unequal: Array, x: Array, y: Array, distances: Array, sizes: Array) -> Array:
+        """Return which elements differ by more than the tolerance."""
+        tolerance = self._tolerance
+        differ: Array = unequal
+        if self._loose:
+            allowed = sizes.astype(np.float64) * tolerance.rtol + tolerance.atol
+            far = ~(distances.astype(np.float64) <= allowed)
+            differ = unequal & (far | ~np.isfinite(x) | ~np.isfinite(y))
+        if tolerance.equal_nan and x.dtype.kind in "fc":
+            differ = differ & ~(np.isnan(x) & np.isnan(y))
+        return differ
+
+    def _element(self, tally: Tally, shape: Shape) -> Element | None:
+        if tally.pair is None:
+            return None
+        index = tuple(map(int, np.unravel_index(tally.at, shape))) if shape else ()
+        texts = [_text(self.dtype, element) for element in tally.pair]
+        a, b = (self._plain(element) for element in tally.pair)
+        return Element(index, a, b, *texts)
+
+    def _plain(self, element: Array) -> object:
+        if self.dtype.name == "bool" or self._objects:
+            return element.tolist()[0]
+        value = numbers(self.dtype, element)[0].item()
+        return {"re": value.real, "im": value.imag} if isinstance(value, complex) else value
+
+
+def numbers(dtype: DType, elements: Array) -> Array:
+    """Return elements as numbers that NumPy has itself, of the same values."""
+    if dtype.name in SMALL_FLOATS or dtype.name == "float16":
+        # NumPy is many times faster with these.
+        return elements.astype(np.float32)
+    if dtype.name in SMALL_INTEGERS:
+        return elements.astype(np.int8)
+    if elements.dtype.names is not None:
+        return elements[elements.dtype.names[0]]
+    return elements.view(np.uint8) if elements.dtype.kind == "b" else elements
+
+
+def magnitudes(dtype: DType, elements: Array) -> Array:
+    """Return the magnitudes of elements as float64."""
+    return _magnitudes(numbers(dtype, elements))
+
+
+def distances(dtype: DType, a: Array, b: Array) -> Array:
+    """Return the distances between elements in the same places as float64."""
+    return _distances(numbers(dtype, a), numbers(dtype, b)).astype(np.float64, copy=False)
+
+
+def _text(dtype: DType, element: Array) -> str:
+    if dtype == VARIANT:
+        return str(element[0].type_name)
+    return next(Formatter(dtype, lambda: [element]).texts(element)).strip()
+
+
+def _note_worst(
+    tally: Tally, distance: int | float, at: int, a: Array, b: Array, start: int
+) -> None:
+    tally.max_abs, tally.at = distance, start + at
+    tally.pair = a[at : at + 1].copy(), b[at : at + 1].copy()
+
+
+def _note_relative(tally: Tally, distances: Array, sizes: Array) -> None:
+    ratios = distances / sizes
+    largest = ratios.max()
+    if not np.isfinite(largest):
+        nonzero = sizes > 0
+        ratios = distances[nonzero] / sizes[nonzero]
+        largest = np.fmax.reduce(ratios, initial=-1)  # NaN is an infinity by another
+    if largest > tally.max_rel:
+        tally.max_rel = float(largest)
+
+
+def _distances(x: Array, y: Array) -> Array:
+    """Return `|x - y|` for each pair: of floats as float64, of integers exactly."""
+    if x.dtype.kind == "f":
+        out: Array = x.astype(np.float64)
+        out -= y
+        return np.abs(out, out=out)
+    if x.dtype.kind == "c":
+        difference = x.astype(np.complex128)
+        difference -= y
+        return np.abs(difference)
+    if x.dtype.itemsize < 8:
+        out = np.subtract(x, y, dtype=np.int64)
+        return np.abs(out, out=out)
+    # Taken as unsigned the difference is right even where the signed one would overflow.
+    one, other = x.view(np.uint64), y.view(np.uint64)
+    return np.where(x > y, one - other, other - one)
+
+
+def _magnitudes(y: Array) -> Array:
+    if y.dtype.kind == "c":
+        return np.abs(y.astype(np.complex128))
+    out: Array = y.astype(np.float64)
+    return np.abs(out, out=out)
+
+
+def _settle(distances: Array, x: Array, y: Array) -> None:
+    """Give the pairs that have NaN or an infinity the distances that they are said to have."""
+    of_x, of_y = np.isnan(x), np.isnan(y)
+    distances[np.isnan(distances)] = np.inf
+    distances[of_x ^ of_y] = np.inf
+    distances[(x == y) | (of_x & of_y)] = 0
+
+
+def _bits_differ(a: Array, b: Array) -> Array:
+    width = a.dtype.itemsize
+    word = min(width, 8)
+    one, other = (
+        np.ascontiguousarray(each).view(f"u{word}").reshape(len(each), -1) for each in (a, b)
+    )
+    out: Array = (one != other).any(axis=1)
+    return out

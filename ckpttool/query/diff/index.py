@@ -1,0 +1,226 @@
+"""Bringing the tensors of two checkpoints together, and what their indexes alone say of them.
+
+The crc32c in an index is that of the stored bytes. It tells about values only where both sides
+store them alike: same format, byte order, dtype, shape, size, and cut into the same slices.
+"""
+
+from __future__ import annotations
+
+import os
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence, Set
+from dataclasses import dataclass, field
+
+from ckpttool.bundle.naming import shard_path
+from ckpttool.checkpoint.open import Checkpoint
+from ckpttool.checkpoint.selection.select import Listed, Rule, Selector
+from ckpttool.errors import CkptError, MissingFileError, TruncatedError
+from ckpttool.objects.keys import GRAPH_KEY
+from ckpttool.query.listing import TensorRow, tensor_rows
+from ckpttool.query.rows import BundleRows, ends
+from ckpttool.query.source import Source
+
+# What two tensors must have in common to hold the same.
+Fingerprint = tuple[object, ...]
+
+
+@dataclass(slots=True)
+class Side:
+    """One of the two checkpoints.
+
+    Attributes:
+        ckpt: the checkpoint.
+        source: what is told of it.
+        rows: its tensors, but for what is ignored.
+        graph_row: the object graph, if it has one that is not ignored.
+        wanted: the keys that are selected; None where all are.
+    """
+
+    ckpt: Checkpoint
+    source: Source
+    rows: Sequence[TensorRow]
+    graph_row: TensorRow | None
+    wanted: Set[str] | None = None
+
+    def wants(self, row: TensorRow | None) -> bool:
+        """Tell whether a tensor of this side, if it is one, is selected."""
+        return row is not None and (self.wanted is None or row.key in self.wanted)
+
+
+@dataclass(slots=True)
+class Matching:
+    """Tensors brought together by name; the object graph is none of them.
+
+    Attributes:
+        a: the tensors of A.
+        b: the tensors of B.
+        places: position in A and position in B of those that have the same key.
+        named: those that have the same full name.
+        only_a: tensors of A that B has under no such name.
+        only_b: likewise.
+    """
+
+    a: Sequence[TensorRow]
+    b: Sequence[TensorRow]
+    places: tuple[Sequence[int], Sequence[int]]
+    named: list[tuple[TensorRow, TensorRow]] = field(default_factory=list)
+    only_a: list[TensorRow] = field(default_factory=list)
+    only_b: list[TensorRow] = field(default_factory=list)
+
+    def staying(self) -> Iterator[TensorRow]:
+        """Return the tensors of A that have the same key in B."""
+        return map(self.a.__getitem__, self.places[0])
+
+
+def survey(
+    a: Checkpoint, b: Checkpoint, selector: Selector | None, ignore: Iterable[str]
+) -> tuple[Side, Side]:
+    """Return what there is to compare; the arguments are those of `diff.compare`.
+
+    Raises:
+        SelectionError: a pattern selects nothing on either side.
+    """
+    sides = []
+    for ckpt in (a, b):
+        rows = tensor_rows(ckpt)
+        sides.append(Side(ckpt, Source.of(ckpt, rows), rows, None))
+    rules = [Rule(pattern, include=False) for pattern in ignore]
+    if rules:
+        for side, rows in zip(sides, _selected(Selector(rules), sides), strict=True):
+            side.rows = rows
+    for side in sides:
+        keys = keys_of(side.rows)
+        if side.source.style == "object" and GRAPH_KEY in keys:
+            side.graph_row = side.rows[keys.index(GRAPH_KEY)]
+    if selector is not None and not selector.selects_all:
+        for side, rows in zip(sides, _selected(selector, sides), strict=True):
+            side.wanted = {row.key for row in rows}
+    return sides[0], sides[1]
+
+
+def _selected(selector: Selector, sides: Sequence[Side]) -> list[list[TensorRow]]:
+    """Return what is selected of each side; a pattern may hold on either."""
+    parts = [Listed(list(side.rows), side.ckpt) for side in sides]
+    chosen = {id(row) for row in selector.choose(parts).chosen}
+    return [[row for row in part.rows if id(row) in chosen] for part in parts]
+
+
+def match_keys(a: Side, b: Side) -> Matching:
+    """Bring tensors together by key."""
+    keys_a, keys_b = keys_of(a.rows), keys_of(b.rows)
+    if keys_a == keys_b:
+        places = [at for at, key in enumerate(keys_a) if key != GRAPH_KEY]
+        return Matching(a.rows, b.rows, (array("q", places), array("q", places)))
+    rest = {key: at for at, key in enumerate(keys_b) if key != GRAPH_KEY}
+    matching = Matching(a.rows, b.rows, (array("q"), array("q")))
+    at_a, at_b = array("q"), array("q")
+    for at, key in enumerate(keys_a):
+        other = rest.pop(key, None)
+        if other is not None:
+            at_a.append(at)
+            at_b.append(other)
+        elif key != GRAPH_KEY:
+            matching.only_a.append(a.rows[at])
+    matching.places = at_a, at_b
+    matching.only_b = [b.rows[at] for at in rest.values()]
+    return matching
+
+
+def keys_of(rows: Sequence[TensorRow]) -> list[str]:
+    """Return the keys of tensors."""
+    return rows.keys if isinstance(rows, BundleRows) else [row.key for row in rows]
+
+
+def match_full_names(a: Side, b: Side, matching: Matching) -> None:
+    """Bring together what is left by full name, where one side alone is object-based.
+
+    Raises:
+        CkptError: the object graph, which has the full names, cannot be read.
+    """
+    if a.source.style == b.source.style or not (matching.only_a and matching.only_b):
+        return
+    names = _full_names(a if a.source.style == "object" else b)
+
+    def by_name(rows: Sequence[TensorRow]) -> dict[str, TensorRow]:
+        found = [names.get(row.key, row.key) for row in rows]
+        # A name that several variables have, such as "Variable", says nothing.
+        once = Counter(found)
+        return {
+            name: row for name, row in zip(found, rows, strict=True) if name and once[name] == 1
+        }
+
+    of_a, of_b = by_name(matching.only_a), by_name(matching.only_b)
+    pairs = [(row, of_b[name]) for name, row in of_a.items() if name in of_b]
+    gone = {id(row) for pair in pairs for row in pair}
+    matching.named += pairs
+    matching.only_a = [row for row in matching.only_a if id(row) not in gone]
+    matching.only_b = [row for row in matching.only_b if id(row) not in gone]
+
+
+def _full_names(side: Side) -> dict[str, str]:
+    """Return the full name that the object graph has for a key."""
+    graph = side.ckpt.object_graph
+    if graph is None:
+        return {}
+    owners = graph.claims(set(keys_of(side.rows))).owners
+    return {key: attribute.full_name for key, (_, attribute) in owners.items()}
+
+
+def trusted(a: Source, b: Source) -> bool:
+    """Tell whether equal checksums of the two mean equal bytes."""
+    return a.generation == b.generation == "V2" and a.byte_order == b.byte_order
+
+
+def same_bytes(a: TensorRow, b: TensorRow) -> bool:
+    """Tell whether two tensors hold the same by their entries, on sides that are `trusted`."""
+    if a.crc32c != b.crc32c or a.bytes != b.bytes or a.dtype != b.dtype or a.shape != b.shape:
+        return False
+    return (not a.slices and not b.slices) or _layout(a) == _layout(b)
+
+
+def unlike(matching: Matching, places: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """Leave out the places of tensors that are the `same_bytes`, as far as it is quickly told.
+
+    Args:
+        matching: the tensors, on sides that are `trusted`.
+        places: in A and in B.
+    """
+    a, b = matching.a, matching.b
+    if not isinstance(a, BundleRows) or not isinstance(b, BundleRows):
+        yield from places
+        return
+    alike = a.comparer(b)
+    for at, other in places:
+        if not alike(at, other):
+            yield at, other
+
+
+def fingerprint(row: TensorRow) -> Fingerprint:
+    """Return what only tensors of the same bytes share, on sides that are `trusted`."""
+    return row.dtype, row.shape, row.bytes, row.crc32c, _layout(row)
+
+
+def _layout(row: TensorRow) -> Fingerprint:
+    return tuple(sorted((part.spec, part.bytes, part.crc32c) for part in row.slices))
+
+
+def missing_data(source: Source, rows: Iterable[TensorRow]) -> Iterator[CkptError]:
+    """Yield an error for each data shard that is missing or too short for the tensors in it.
+
+    Nothing is read; equal checksums in two indexes say nothing of bytes that are not there.
+    """
+    if source.generation == "V1":
+        folder = os.path.dirname(source.prefix)
+        for name in source.missing_shards:
+            yield MissingFileError("a file of it is missing", path=os.path.join(folder, name))
+        return
+    for shard, (stop, _) in sorted(ends(rows).items()):
+        path = shard_path(source.prefix, shard, source.shards)
+        try:
+            size = os.stat(path).st_size
+        except OSError:
+            yield MissingFileError("the data shard is missing", path=path)
+            continue
+        if size < stop:
+            yield TruncatedError(f"tensors lie up to byte {stop}, but it has {size}", path=path)

@@ -1,0 +1,151 @@
+"""Finding tensors that hold the same in both checkpoints, but under another name.
+
+A content that one tensor of A and one of B have makes a rename. Where several have it, as biases
+that are all zero, the best guess is made: first what moves that are certain would make of a name,
+then the name with the most last segments in common, then the most first ones, then the order.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from ckpttool.query.diff.index import Fingerprint
+from ckpttool.query.listing import TensorRow
+from ckpttool.storage.staging import StagedFiles
+
+_DIGITS = re.compile(r"([0-9]+)")
+# Names from a file may have any number of segments.
+_MAX_DEPTH = 64
+_SHOWN = 8
+
+
+class Rename(NamedTuple):
+    """A tensor of A, what it is called in B, and the keys in B that it could be as well."""
+
+    a: TensorRow
+    b: TensorRow
+    candidates: tuple[str, ...]
+    guessed: bool
+
+
+def find_renames(
+    only_a: Sequence[TensorRow],
+    only_b: Sequence[TensorRow],
+    content: Callable[[TensorRow], Fingerprint | None],
+) -> list[Rename]:
+    """Return the renames between tensors that have no counterpart of their own name.
+
+    Args:
+        only_a: tensors of A.
+        only_b: tensors of B.
+        content: gives what only equal tensors share; None for one that cannot be told.
+    """
+    groups: dict[Fingerprint, tuple[list[TensorRow], list[TensorRow]]] = {}
+    for rows, side in ((only_a, 0), (only_b, 1)):
+        for row in rows:
+            # No elements are no content.
+            found = content(row) if row.elements else None
+            if found is not None:
+                groups.setdefault(found, ([], []))[side].append(row)
+    certain: list[Rename] = []
+    open_groups = []
+    for of_a, of_b in groups.values():
+        if len(of_a) == len(of_b) == 1:
+            certain.append(Rename(of_a[0], of_b[0], (of_b[0].key,), guessed=False))
+        elif of_a and of_b:
+            open_groups.append((of_a, of_b))
+    heads = _heads(certain)
+    guesses = []
+    for of_a, of_b in open_groups:
+        keys = tuple(row.key for row in of_b[:_SHOWN])
+        guesses += [Rename(a, b, keys, guessed=True) for a, b in _guess(of_a, of_b, heads)]
+    return sorted([*certain, *guesses], key=lambda rename: rename.a.key)
+
+
+def name_of(row: TensorRow) -> str:
+    """Return what people call a tensor: its object path, or its key."""
+    return row.key if row.object_path is None else row.object_path
+
+
+def _guess(
+    of_a: list[TensorRow], of_b: list[TensorRow], heads: dict[str, str]
+) -> Iterator[tuple[TensorRow, TensorRow]]:
+    """Yield the likely pairs among tensors that all hold the same."""
+    rest_a = {name_of(row): row for row in sorted(of_a, key=_natural)}
+    rest_b = {name_of(row): row for row in sorted(of_b, key=_natural)}
+    for name in list(rest_a):
+        new = _moved(name, heads)
+        if new in rest_b:
+            yield rest_a.pop(name), rest_b.pop(new)
+    for from_end in (True, False):
+        depth = max((name.count("/") for name in (*rest_a, *rest_b)), default=0) + 1
+        for count in range(min(depth, _MAX_DEPTH), 0, -1):
+            if not rest_a or not rest_b:
+                return
+            waiting: defaultdict[tuple[str, ...], list[str]] = defaultdict(list)
+            for name in reversed(rest_b):
+                waiting[_part(name, count, from_end=from_end)].append(name)
+            for name in list(rest_a):
+                likely = waiting.get(_part(name, count, from_end=from_end))
+                if likely:
+                    yield rest_a.pop(name), rest_b.pop(likely.pop())
+    yield from zip(rest_a.values(), rest_b.values(), strict=False)
+
+
+def _heads(certain: Iterable[Rename]) -> dict[str, str]:
+    """Return what the beginnings of names became, by majority, in renames that are certain."""
+    votes: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for rename in certain:
+        old, new = name_of(rename.a).split("/"), name_of(rename.b).split("/")
+        while len(old) > 1 and len(new) > 1 and old[-1] == new[-1]:
+            del old[-1], new[-1]
+        votes["/".join(old)]["/".join(new)] += 1
+    return {old: counter.most_common(1)[0][0] for old, counter in votes.items()}
+
+
+def _moved(name: str, heads: dict[str, str]) -> str | None:
+    """Return what a name becomes by the longest beginning that is known to have moved."""
+    end = len(name)
+    for _ in range(_MAX_DEPTH):
+        new = heads.get(name[:end])
+        if new is not None:
+            return new + name[end:]
+        end = name.rfind("/", 0, end)
+        if end <= 0:
+            break
+    return None
+
+
+def _part(name: str, count: int, *, from_end: bool) -> tuple[str, ...]:
+    segments = name.split("/")
+    return tuple(segments[-count:] if from_end else segments[:count])
+
+
+def _natural(row: TensorRow) -> list[tuple[int, str]]:
+    """Return a sort key that puts `layer_9` before `layer_10`."""
+    parts = _DIGITS.split(name_of(row))
+    # Longer digits are larger numbers once zeros are off, whatever the length int() would take.
+    return [
+        (len(part.lstrip("0")), part.lstrip("0")) if at % 2 else (0, part)
+        for at, part in enumerate(parts)
+    ]
+
+
+def save_map(text: str, path: str, *, force: bool = False) -> None:
+    """Write a map of renames to a file, which appears when it is complete.
+
+    Args:
+        text: the map, in ASCII.
+        path: of the file.
+        force: replace a file that exists.
+
+    Raises:
+        DestinationError: the file exists.
+        FileAccessError: it cannot be written.
+    """
+    with StagedFiles() as files:
+        files.create(path).write(text.encode("ascii"))
+        files.commit(replace_last=force)

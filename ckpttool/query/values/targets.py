@@ -1,0 +1,150 @@
+"""What is meant by the names and patterns that somebody asks to see.
+
+net/l1/kernel          a key or an object path
+net/l1/kernel[0:4,:]   part of it, by a NumPy index
+net/*/kernel           a pattern, as `checkpoint.patterns` has them
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from ckpttool.checkpoint.open import Checkpoint
+from ckpttool.checkpoint.selection.select import Rule, Selector
+from ckpttool.errors import CkptError, SelectionError
+from ckpttool.query.listing import DamagedRow, TensorRow, damaged_rows, tensor_rows
+from ckpttool.query.source import select_rows
+from ckpttool.tensor.region import Index, fit_index, parse_index
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A tensor, or the part of it that an index selects.
+
+    Attributes:
+        key: the tensor's key.
+        index: a number or a slice for each dimension; None for the whole tensor.
+    """
+
+    key: str
+    index: Index | None = None
+
+
+def find_targets(
+    ckpt: Checkpoint,
+    names: Sequence[str] = (),
+    rules: Iterable[Rule] = (),
+    *,
+    kinds: Iterable[str] = (),
+) -> list[Target]:
+    """Return what is asked for, in the order it is asked for, each thing once.
+
+    Args:
+        ckpt: the checkpoint.
+        names: keys, object paths, either with an index, and patterns. What a pattern selects
+            comes in the order of the key bytes.
+        rules: patterns that take in more or leave some out, the later ones winning. Without
+            names, and where the first rule leaves out, everything is taken to begin with.
+        kinds: where there are any, only tensors of these kinds are left in the end.
+
+    Raises:
+        MissingKeyError: there is no tensor of such a name.
+        SelectionError: a pattern or an index is malformed, an index does not fit its tensor, or
+            a pattern selects nothing.
+    """
+    finder = _Finder(ckpt)
+    rules = list(rules)
+    found: dict[tuple[str, str], Target] = {}
+    if not names and not (rules and rules[0].include):
+        found |= _placed(finder.select())
+    for name in names:
+        found |= _placed(finder.find(name))
+    leaving: list[Rule] = []
+    for rule in rules:
+        if rule.include:
+            leaving = []
+            found |= _placed(finder.select(rule))
+        else:
+            leaving.append(rule)
+            left = {target.key for target in finder.select(*leaving)}
+            found = {place: one for place, one in found.items() if one.key in left}
+    kinds = frozenset(kinds)
+    if kinds:
+        wanted = {target.key for target in finder.select(kinds=kinds)}
+        return [target for target in found.values() if target.key in wanted]
+    return list(found.values())
+
+
+def format_index(index: Index) -> str:
+    """Return an index as it is typed, without the brackets: `0:4, :, -1`."""
+    return ", ".join(_format_step(part) for part in index)
+
+
+class _Finder:
+    """Looks names up in one checkpoint; its rows are only listed when a pattern needs them."""
+
+    def __init__(self, ckpt: Checkpoint) -> None:
+        self._ckpt = ckpt
+        self._rows: Sequence[TensorRow | DamagedRow] | None = None
+
+    def find(self, name: str) -> list[Target]:
+        """Return what one name, with or without an index, or one pattern means."""
+        if name.startswith(("re:", "=", "@")):
+            return self.select(Rule(name))
+        if name in self._ckpt:
+            return [Target(self._ckpt.resolve(name))]
+        base, index = _split_index(name)
+        if index is None:
+            return self.select(Rule(name))
+        if base not in self._ckpt:
+            try:
+                return self.select(Rule(name))
+            except SelectionError:
+                if not _is_index(index):
+                    raise
+            # It reads as an index, so what comes before it was meant as a name.
+        return [self._indexed(self._ckpt.resolve(base), index)]
+
+    def select(self, *rules: Rule, kinds: Iterable[str] = ()) -> list[Target]:
+        """Return what the rules together select, in the order of the keys."""
+        if self._rows is None:
+            # A damaged one too: what was asked for and cannot be read is an error.
+            self._rows = tensor_rows(self._ckpt)
+            damaged = damaged_rows(self._ckpt)
+            if damaged:
+                self._rows = [*self._rows, *damaged]
+        selector = Selector(rules, kinds=kinds)
+        return [Target(row.key) for row in select_rows(self._ckpt, selector, self._rows)]
+
+    def _indexed(self, key: str, index: str) -> Target:
+        try:
+            return Target(key, fit_index(parse_index(index), self._ckpt.entries[key].shape))
+        except CkptError as error:
+            raise error.locate(key=key) from None
+
+
+def _placed(targets: Iterable[Target]) -> dict[tuple[str, str], Target]:
+    """Return targets by what tells them apart; an index as such has no hash on older Pythons."""
+    return {(target.key, format_index(target.index or ())): target for target in targets}
+
+
+def _split_index(name: str) -> tuple[str, str | None]:
+    """Split `base[index]`; the second is None for a name that does not end in brackets."""
+    base, bracket, index = name[:-1].rpartition("[")
+    return (base, index) if bracket and name.endswith("]") else (name, None)
+
+
+def _is_index(text: str) -> bool:
+    try:
+        parse_index(text)
+    except SelectionError:
+        return False
+    return True
+
+
+def _format_step(part: int | slice) -> str:
+    if isinstance(part, int):
+        return str(part)
+    bounds = ("" if at is None else str(at) for at in (part.start, part.stop))
+    return ":".join(bounds) + ("" if part.step in (None, 1) else f":{part.step}")

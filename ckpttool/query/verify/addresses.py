@@ -1,0 +1,205 @@
+"""Whether checkpoints are sound: every one that an address means, and what lies beside them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+
+from ckpttool.bundle.naming import index_path
+from ckpttool.checkpoint.folder import file_status, is_regular, list_checkpoints
+from ckpttool.checkpoint.locate import EXPORT_META, SAVED_MODEL_NAMES, has_graph_file, locate
+from ckpttool.errors import CkptError, MissingFileError
+from ckpttool.query.verify.checkpoint import Patience, verify_checkpoint
+from ckpttool.query.verify.data import Progress
+from ckpttool.query.verify.findings import Finding, finding
+from ckpttool.query.verify.folder import check_folder
+from ckpttool.query.verify.names import FolderNames
+from ckpttool.query.verify.report import Report, Subject
+
+_MAX_LOOKS = 5
+
+
+def verify(
+    path: str | os.PathLike[str],
+    *,
+    fast: bool = False,
+    jobs: int | None = None,
+    on_progress: Progress | None = None,
+) -> list[Report]:
+    """Verify every checkpoint that an address means.
+
+    Args:
+        path: anything that names a checkpoint, or a folder: then all checkpoints in it, and what
+            lies beside them. Also a SavedModel, with or without variables.
+        fast: look at the indexes and at the sizes of the data shards alone; in files of format V1
+            at what describes the tensors.
+        jobs: how many threads may read; as many as there are processors by default.
+        on_progress: called now and then with the bytes that were read of one checkpoint, and how
+            many it will be.
+
+    Raises:
+        MissingFileError: there is no such checkpoint.
+        FileAccessError: the checkpoint cannot be read.
+        UnsupportedError: it is of a version that cannot be verified.
+    """
+    subjects = find_subjects(path)
+    return list(verify_each(subjects, fast=fast, jobs=jobs, on_progress=on_progress))
+
+
+def find_subjects(path: str | os.PathLike[str]) -> list[Subject]:
+    """Return what an address means: one checkpoint, or those of a folder and last the folder.
+
+    Raises:
+        MissingFileError: there is nothing.
+        FileAccessError: a folder cannot be read.
+    """
+    typed = os.fspath(path)
+    subjects = _in_folder(typed)
+    if subjects:
+        return subjects
+    try:
+        location = locate(typed)
+    except MissingFileError:
+        graph = _graph_alone(typed)
+        if graph is None:
+            raise
+        return [Subject(typed, graph, kind="graph")]
+    return [Subject(typed, location.prefix, location=location)]
+
+
+def verify_each(
+    subjects: Iterable[Subject],
+    *,
+    fast: bool = False,
+    jobs: int | None = None,
+    on_progress: Progress | None = None,
+) -> Iterator[Report]:
+    """Verify what `find_subjects` found, one after the other; the arguments are those of `verify`.
+
+    Raises:
+        FileAccessError: a checkpoint that was typed itself cannot be read.
+        UnsupportedError: likewise, it is beyond what can be verified.
+        MissingFileError: likewise, it was removed.
+    """
+    run = _Run(fast, jobs, on_progress)
+    for subject in subjects:
+        if subject.kind == "graph":
+            yield run.graph(subject)
+        elif subject.kind == "folder":
+            yield from run.folder(subject)
+        else:
+            yield from run.checkpoint(subject)
+
+
+class _Run:
+    """Verifies one subject after the other, those of a folder before the folder.
+
+    Args:
+        fast: as in `verify`, like the rest.
+        jobs: how many threads may read.
+        on_progress: told how far it is.
+    """
+
+    def __init__(self, fast: bool, jobs: int | None, on_progress: Progress | None) -> None:
+        self._fast = fast
+        self._jobs = jobs
+        self._on_progress = on_progress
+        self._patience = Patience()
+        self._names: FolderNames | None = None
+        # Of the folder: how many data shards its checkpoints have, and how many were removed.
+        self._counts: dict[str, int | None] = {}
+        self._gone = 0
+
+    def graph(self, subject: Subject) -> Report:
+        """Verify a graph that has no checkpoint."""
+        findings: tuple[Finding, ...] = ()
+        if not self._fast:
+            from ckpttool.query.verify.metagraph import check_alone
+
+            findings = tuple(check_alone(subject.prefix))
+        return Report(subject.path, subject.prefix, "graph", None, 0, 0, self._fast, findings)
+
+    def folder(self, subject: Subject) -> Iterator[Report]:
+        """Look at what lies beside the checkpoints that were verified."""
+        for _ in range(_MAX_LOOKS):
+            if self._counts or not self._gone:
+                break
+            # A trainer removed every one of them; by now there are others.
+            self._gone, self._names = 0, None
+            for each in _in_folder(subject.path):
+                if each.kind == "checkpoint":
+                    yield from self.checkpoint(each)
+        found = check_folder(subject.prefix, self._counts)
+        if not self._counts:
+            found.append(_no_checkpoint(subject.prefix))
+        yield Report(subject.path, subject.prefix, "folder", None, 0, 0, self._fast, tuple(found))
+        self._counts, self._names, self._gone = {}, None, 0
+
+    def checkpoint(self, subject: Subject) -> Iterator[Report]:
+        """Verify a checkpoint; one of a folder that was removed meanwhile is passed over."""
+        report = self._look(subject)
+        typed = subject.location is not None
+        for _ in range(_MAX_LOOKS):
+            if report is not None or not typed:
+                break
+            # What was typed may mean another checkpoint by now.
+            location = locate(subject.path)
+            subject = Subject(subject.path, location.prefix, location=location)
+            report = self._look(subject)
+        if report is not None:
+            yield report
+        elif typed:
+            raise MissingFileError("removed while it was looked at", path=subject.prefix)
+        if typed:
+            return
+        if report is None:
+            self._gone += 1
+            return
+        base = os.path.basename(subject.prefix)
+        if subject.place.generation == "V1":
+            self._counts.setdefault(base, None)
+        else:
+            self._counts[base] = report.source.shards if report.source else None
+
+    def _look(self, subject: Subject) -> Report | None:
+        folder = os.path.dirname(subject.prefix)
+        if self._names is None or self._names.folder != folder:
+            self._names = FolderNames(folder)
+        return verify_checkpoint(
+            subject,
+            self._names,
+            self._patience,
+            fast=self._fast,
+            jobs=self._jobs,
+            on_progress=self._on_progress,
+        )
+
+
+def _in_folder(typed: str) -> list[Subject]:
+    """Return the checkpoints of a folder and the folder; nothing if it stands for a checkpoint."""
+    clash = not typed.endswith(os.sep) and file_status(index_path(typed)) is not None
+    if clash or not os.path.isdir(typed) or is_regular(os.path.join(typed, EXPORT_META)):
+        return []
+    found = [
+        Subject(typed, files.prefix, files=files) for files in reversed(list_checkpoints(typed))
+    ]
+    if not found and (has_graph_file(typed) or not check_folder(typed, {})):
+        return []
+    if not found:
+        with suppress(CkptError):
+            locate(typed)  # the state file names a checkpoint elsewhere
+            return []
+    return [*found, Subject(typed, typed, kind="folder")]
+
+
+def _graph_alone(typed: str) -> str | None:
+    """Return the graph of a SavedModel that has no checkpoint."""
+    if os.path.isdir(typed):
+        paths = (os.path.join(typed, each) for each in SAVED_MODEL_NAMES)
+        return next(filter(is_regular, paths), None)
+    return typed if os.path.basename(typed) in SAVED_MODEL_NAMES and is_regular(typed) else None
+
+
+def _no_checkpoint(folder: str) -> Finding:
+    return finding("no-checkpoint", "there is no checkpoint in the folder", folder)

@@ -1,0 +1,201 @@
+"""One checkpoint with all that belongs to it; looked at again while somebody saves it."""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+
+from ckpttool.bundle.naming import index_path
+from ckpttool.errors import CkptError, MissingFileError
+from ckpttool.query.verify.bundle import CheckpointResult, Identity, changed_files, verify_bundle
+from ckpttool.query.verify.data import Progress
+from ckpttool.query.verify.findings import finding, finding_of
+from ckpttool.query.verify.folder import check_siblings
+from ckpttool.query.verify.names import FolderNames
+from ckpttool.query.verify.report import Report, Subject
+
+# How long is waited, in all, for saves that are under way.
+_PATIENCE = 5.0
+_SHORTEST, _LONGEST = 0.02, 0.5
+# A save that is under way writes all the time.
+_FRESH = 60.0
+_LISTING = 0.02
+_Looks = Mapping[str, Identity | None]
+_UNSETTLED = ("changed-while-reading", "being-written")
+
+
+class Patience:
+    """What is left of the time for looking at checkpoints again."""
+
+    def __init__(self) -> None:
+        self.left = _PATIENCE
+        self._listed: tuple[str, float, list[str]] = ("", 0.0, [])
+
+    def spend(self, seconds: float) -> None:
+        """Take from it."""
+        self.left -= seconds
+
+    def is_being_saved(self, prefix: str) -> bool:
+        """Tell whether TensorFlow has, or had just now, a folder for a checkpoint that it saves.
+
+        It moves new data to its place before it writes the index, so for a moment they do not
+        agree.
+        """
+        folder, base = os.path.split(prefix)
+        for name in self._temporary(folder):
+            if name == f"{base}_temp" or name.startswith(f"{base}_temp_"):
+                with suppress(OSError):
+                    status = os.stat(os.path.join(folder, name))
+                    if stat.S_ISDIR(status.st_mode) and time.time() - status.st_mtime < _FRESH:
+                        return True
+        return False
+
+    def _temporary(self, folder: str) -> list[str]:
+        """Return what may be such folders; a listing is good for a moment."""
+        of, when, names = self._listed
+        if of != folder or not when or time.monotonic() - when > _LISTING:
+            with suppress(OSError, ValueError):
+                names = [name for name in os.listdir(folder or os.curdir) if "_temp" in name]
+            self._listed = (folder, time.monotonic(), names)
+        return names
+
+
+def verify_checkpoint(
+    subject: Subject,
+    names: FolderNames,
+    patience: Patience,
+    *,
+    fast: bool,
+    jobs: int | None,
+    on_progress: Progress | None,
+) -> Report | None:
+    """Verify a checkpoint, again if somebody wrote to it meanwhile or is about to.
+
+    Args:
+        subject: the checkpoint.
+        names: what lies in its folder.
+        patience: for how long to look again.
+        fast: as in `integrity.verify`, like the next.
+        jobs: how many threads may read.
+        on_progress: told how far it is.
+
+    Returns:
+        What was found; None if the checkpoint was removed.
+
+    Raises:
+        CkptError: it was typed itself and cannot be read.
+    """
+    pause = _SHORTEST
+    report, looked_at = _look(subject, names, fast, jobs, on_progress)
+    while report is None or _is_unsettled(report, looked_at, subject, patience):
+        if _is_gone(subject):
+            return None
+        if patience.left <= 0:
+            break
+        start = time.monotonic()
+        time.sleep(pause)
+        pause = min(2 * pause, _LONGEST)
+        names = FolderNames(names.folder)
+        report, looked_at = _look(subject, names, fast, jobs, on_progress)
+        patience.spend(time.monotonic() - start)
+    return report
+
+
+def _look(
+    subject: Subject,
+    names: FolderNames,
+    fast: bool,
+    jobs: int | None,
+    on_progress: Progress | None,
+) -> tuple[Report | None, _Looks]:
+    """Look a checkpoint over once.
+
+    Returns:
+        What was found, None if it is gone; and the files as they were before.
+    """
+    prefix, place = subject.prefix, subject.place
+    try:
+        result = _look_at_files(subject, names, fast, jobs, on_progress)
+    except MissingFileError:
+        return None, {}
+    except CkptError as error:
+        if subject.location is not None:
+            raise
+        # Others of the folder can be looked at all the same.
+        failed = (finding_of(error, "unreadable", prefix),)
+        return Report(subject.path, prefix, "checkpoint", None, 0, 0, fast, failed), {}
+    findings = result.findings
+    if place.generation == "V1" and os.path.lexists(index_path(prefix)):
+        message = "there is a V2 checkpoint of the same name, which TensorFlow reads"
+        findings += (finding("same-name", message, index_path(prefix)),)
+    if place.meta_path is not None and not fast:
+        # Few checkpoints have a graph beside them; only those need what reads one.
+        from ckpttool.query.verify.metagraph import check_beside
+
+        findings += tuple(
+            check_beside(place, sound=all(each.severity == "warning" for each in result.findings))
+        )
+    if subject.location is not None:
+        num_shards = None
+        if result.source and place.generation == "V2":
+            num_shards = result.source.shards
+        findings += tuple(check_siblings(prefix, num_shards))
+    report = Report(
+        subject.path,
+        prefix,
+        "checkpoint",
+        result.source,
+        result.tensors,
+        result.bytes_read,
+        fast,
+        findings,
+    )
+    return report, result.looked_at
+
+
+def _look_at_files(
+    subject: Subject,
+    names: FolderNames,
+    fast: bool,
+    jobs: int | None,
+    on_progress: Progress | None,
+) -> CheckpointResult:
+    place = subject.place
+    if place.generation == "V2":
+        return verify_bundle(
+            subject.prefix,
+            typed=subject.path,
+            names=names,
+            fast=fast,
+            jobs=jobs,
+            on_progress=on_progress,
+        )
+    from ckpttool.query.verify.legacy import verify_legacy
+
+    return verify_legacy(
+        subject.prefix,
+        place.files,
+        typed=subject.path,
+        names=names,
+        fast=fast,
+        on_progress=on_progress,
+    )
+
+
+def _is_unsettled(report: Report, looked_at: _Looks, subject: Subject, patience: Patience) -> bool:
+    """Tell whether another look may find something else."""
+    if any(each.code in _UNSETTLED for each in report.findings):
+        return True
+    if not report.count("damage") or patience.left <= 0:
+        return False
+    # In this order: a save that is over by now has changed the files.
+    return patience.is_being_saved(subject.prefix) or bool(changed_files(looked_at))
+
+
+def _is_gone(subject: Subject) -> bool:
+    place = subject.place
+    paths = place.files if place.generation == "V1" else (index_path(subject.prefix),)
+    return not any(map(os.path.lexists, paths))

@@ -1,0 +1,252 @@
+"""Where the bytes of tensors lie in the data shards, and whether they can lie there."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from ckpttool.bundle.naming import shard_path
+from ckpttool.errors import CkptError
+from ckpttool.query.verify.findings import Finding, finding
+from ckpttool.query.verify.index import IndexSurvey, Stored
+from ckpttool.query.verify.names import FolderNames
+from ckpttool.storage.source import file_error
+from ckpttool.tensor.dtypes import DType
+
+_MAX_NAMED = 3
+
+
+class Claim(NamedTuple):
+    """A tensor, or a slice of one, that has its bytes in an extent.
+
+    Attributes:
+        key: the tensor.
+        what: how to call it in a message: nothing for a whole tensor, else "slice 0,2:-: ".
+        crc32c: the checksum that is stored for the bytes, masked.
+    """
+
+    key: str
+    what: str
+    crc32c: int
+
+
+@dataclass(slots=True, eq=False)
+class Extent:
+    """A run of bytes of a data shard.
+
+    Attributes:
+        offset: first byte.
+        size: how many.
+        dtype: of the tensor; None for a hole between tensors.
+        count: number of elements.
+        claims: who says that these are its bytes; several if tensors share them.
+        overlaps: whether bytes before it are claimed by it and by others.
+        cut: whether the file ends before it does; such an extent is not read.
+        crc: what was found, not masked; None where it was not computed.
+        error: why not.
+        nonzero: the first byte of a hole that is not zero.
+    """
+
+    offset: int
+    size: int
+    dtype: DType | None
+    count: int
+    claims: list[Claim] = field(default_factory=list)
+    overlaps: bool = False
+    cut: bool = False
+    crc: int | None = None
+    error: CkptError | None = None
+    nonzero: int | None = None
+
+    @property
+    def stop(self) -> int:
+        """The byte after the last."""
+        return self.offset + self.size
+
+
+@dataclass(slots=True)
+class Shard:
+    """A data shard and what lies in it.
+
+    Attributes:
+        number: which one it is.
+        path: the file.
+        size: of the file.
+        extents: in the order of the file, holes included.
+    """
+
+    number: int
+    path: str
+    size: int
+    extents: list[Extent] = field(default_factory=list)
+
+    @property
+    def tensors(self) -> Iterator[Extent]:
+        """The extents that are no holes."""
+        return (extent for extent in self.extents if extent.dtype is not None)
+
+
+@dataclass(slots=True)
+class Layout:
+    """The data shards of a bundle.
+
+    Attributes:
+        shards: those that are there and hold tensors, by number.
+        missing: names of those that hold tensors and are not there.
+        findings: what is wrong.
+    """
+
+    shards: list[Shard] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+
+
+def lay_out(prefix: str, survey: IndexSurvey, names: FolderNames) -> Layout:
+    """Hold what an index says against the sizes of the data shards; none of them is opened."""
+    layout = Layout()
+    num_shards = survey.header.num_shards if survey.header is not None else 0
+    by_shard: dict[int, list[Stored]] = {}
+    for stored in survey.stored:
+        by_shard.setdefault(stored.entry.shard_id, []).append(stored)
+    for number in sorted(by_shard):
+        path = shard_path(prefix, number, num_shards)
+        size = _size_of(path, by_shard[number], layout)
+        if size is not None:
+            shard = Shard(number, path, size)
+            layout.shards.append(shard)
+            _place(shard, by_shard[number], layout.findings, accounted=survey.complete)
+    if survey.complete:
+        _check_unused(prefix, num_shards, set(by_shard), layout, names)
+    return layout
+
+
+def _size_of(path: str, users: list[Stored], layout: Layout) -> int | None:
+    try:
+        status = os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        layout.missing.append(os.path.basename(path))
+        count = len({stored.key for stored in users})
+        named = ", ".join(f"'{key}'" for key in sorted({each.key for each in users})[:_MAX_NAMED])
+        more = f" and {count - _MAX_NAMED} more" if count > _MAX_NAMED else ""
+        message = f"the data shard is missing; it holds {named}{more}"
+        layout.findings.append(finding("shard-missing", message, path))
+        return None
+    except OSError as error:
+        message = file_error(error, path).message
+        layout.findings.append(finding("unreadable", message, path))
+        return None
+    if not stat.S_ISREG(status.st_mode):
+        layout.findings.append(finding("unreadable", "not a regular file", path))
+        return None
+    return status.st_size
+
+
+def _place(
+    shard: Shard, users: Iterable[Stored], findings: list[Finding], *, accounted: bool
+) -> None:
+    """Put extents into a shard.
+
+    Args:
+        shard: the shard.
+        users: what lies in it.
+        findings: takes what is wrong.
+        accounted: whether bytes that no tensor has are known to be no tensor's.
+    """
+    found: dict[tuple[int, int, int, int], Extent] = {}
+    for stored in users:
+        entry = stored.entry
+        what = "" if stored.part is None else f"slice {stored.part}: "
+        # Two tensors in the same bytes are looked at once, if they are looked at in the same way.
+        same = (entry.offset, entry.size, entry.dtype.number, entry.elements)
+        extent = found.get(same)
+        problem = None
+        if extent is None:
+            extent = found[same] = Extent(entry.offset, entry.size, entry.dtype, same[3])
+            extent.cut = extent.size > 0 and extent.stop > shard.size
+        elif entry.size:
+            problem = ("extent-alias", f"it has the same bytes as '{extent.claims[0].key}'")
+        extent.claims.append(Claim(stored.key, what, entry.crc32c))
+        if extent.stop > shard.size:
+            code = "shard-short" if entry.size else "extent-outside"
+            problem = (code, f"the data shard ends at byte {shard.size}")
+        if problem is not None:
+            findings.append(
+                finding(
+                    problem[0],
+                    what + problem[1],
+                    shard.path,
+                    offset=entry.offset,
+                    size=entry.size,
+                    key=stored.key,
+                )
+            )
+    _find_holes(shard, sorted(found.values(), key=_order), findings)
+    if not accounted:
+        shard.extents = list(shard.tensors)
+        return
+    end = max((extent.stop for extent in shard.extents if extent.size), default=0)
+    if end < shard.size:
+        size = shard.size - end
+        message = f"{size} bytes after the last tensor belong to none"
+        findings.append(finding("trailing-bytes", message, shard.path, offset=end, size=size))
+
+
+def _order(extent: Extent) -> tuple[int, int]:
+    return extent.offset, extent.size
+
+
+def _find_holes(shard: Shard, extents: list[Extent], findings: list[Finding]) -> None:
+    """Append extents in order, with the holes between them; tell which overlap."""
+    reached: Extent | None = None  # the extent that goes furthest so far
+    for extent in extents:
+        end = 0 if reached is None else reached.stop
+        if extent.size and extent.offset < end and reached is not None:
+            extent.overlaps = True
+            claim, other = extent.claims[0], reached.claims[0]
+            findings.append(
+                finding(
+                    "extent-overlap",
+                    f"{claim.what}it shares bytes with '{other.key}'",
+                    shard.path,
+                    offset=extent.offset,
+                    size=min(end, extent.stop) - extent.offset,
+                    key=claim.key,
+                )
+            )
+        elif extent.size and end < min(extent.offset, shard.size):
+            shard.extents.append(Extent(end, min(extent.offset, shard.size) - end, None, 0))
+        shard.extents.append(extent)
+        if extent.size and extent.stop > end:
+            reached = extent
+
+
+def _check_unused(
+    prefix: str, num_shards: int, used: set[int], layout: Layout, names: FolderNames
+) -> None:
+    """Look at the data shards that are counted and hold no tensor."""
+    shards = names.shards(os.path.basename(prefix))
+    there = {number: path for path, number, count in shards if count == num_shards}
+    unused = [number for number in range(num_shards) if number not in used]
+    gone = [number for number in unused if number not in there]
+    if gone:
+        path = shard_path(prefix, gone[0], num_shards)
+        more = f", nor are {len(gone) - 1} more of the same kind" if len(gone) > 1 else ""
+        message = f"the header counts this data shard, which holds no tensor; it is not there{more}"
+        layout.findings.append(finding("shard-unused", message, path))
+    for number in unused:
+        if number in there:
+            _check_empty(there[number], layout.findings)
+
+
+def _check_empty(path: str, findings: list[Finding]) -> None:
+    try:
+        size = os.stat(path).st_size
+    except OSError as error:
+        findings.append(finding("unreadable", file_error(error, path).message, path))
+        return
+    if size:
+        message = f"{size} bytes belong to no tensor"
+        findings.append(finding("trailing-bytes", message, path, offset=0, size=size))

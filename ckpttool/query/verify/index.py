@@ -1,0 +1,216 @@
+"""The index of a bundle: its header, its entries, and whether slices and tensors agree."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from ckpttool.bundle.entry import BundleEntry, BundleHeader, EntryDecoder, decode_header
+from ckpttool.bundle.index import MAX_INDEX_SIZE
+from ckpttool.errors import CkptError, CorruptError, UnsupportedError
+from ckpttool.query.verify.findings import Finding, finding, finding_of, text_of
+from ckpttool.query.verify.slices import coverage_problems
+from ckpttool.query.verify.table import Survey, survey_table
+from ckpttool.storage.source import RandomAccessFile
+from ckpttool.table.format import BlockHandle
+from ckpttool.tensor.slice_key import decode_slice_key, encode_slice_key
+from ckpttool.tensor.slices import TensorSlice
+
+
+class Stored(NamedTuple):
+    """A run of bytes in a data shard: of a tensor, or of one slice of it.
+
+    Attributes:
+        key: the tensor.
+        part: which slice of it; None for all of it.
+        entry: what the index says of it.
+    """
+
+    key: str
+    part: TensorSlice | None
+    entry: BundleEntry
+
+
+@dataclass(slots=True)
+class IndexSurvey:
+    """What an index says, as far as it can be read.
+
+    Attributes:
+        path: of the index.
+        header: what holds for the whole bundle; None where nothing can be told.
+        tensors: the entries without those of slices.
+        stored: every run of bytes that an entry speaks of.
+        findings: what is wrong.
+        complete: whether all entries are known, so that what is not among them does not exist.
+    """
+
+    path: str
+    header: BundleHeader | None = None
+    tensors: dict[str, BundleEntry] = field(default_factory=dict)
+    stored: list[Stored] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    complete: bool = True
+
+
+# The slices that have an entry, by tensor, with the block their entry lies in.
+_Slices = dict[str, dict[TensorSlice, tuple[BundleEntry, BlockHandle]]]
+
+
+def survey_index(file: RandomAccessFile, shard_counts: set[int]) -> IndexSurvey:
+    """Look an index over.
+
+    Args:
+        file: the open index.
+        shard_counts: the counts that the names of the data shards speak of. Where the header is
+            lost and they agree, that is how many there are.
+
+    Raises:
+        UnsupportedError: the index is too large.
+    """
+    if file.size > MAX_INDEX_SIZE:
+        raise UnsupportedError(
+            f"an index of {file.size} bytes is more than {MAX_INDEX_SIZE}", path=file.path
+        )
+    table = survey_table(file)
+    survey = IndexSurvey(file.path, findings=table.findings, complete=table.complete)
+    survey.header = _header(table, survey, shard_counts)
+    if survey.header is None:
+        survey.complete = False
+        return survey
+    slices: _Slices = {}
+    unknown: set[str] = set()  # tensors whose entry, or that of a slice, cannot be read
+    decoder = EntryDecoder(survey.header.num_shards)
+    for raw, (value, block) in table.entries.items():
+        key, part = _name(raw)
+        try:
+            entry = decoder.decode(value)
+            if not entry.dtype.number:
+                raise CorruptError("the entry has no dtype")
+        except CkptError as error:
+            error.offset = None
+            survey.findings.append(_of_block(error, "bad-entry", file.path, block, key))
+            survey.complete = False
+            unknown.add(key)
+            continue
+        if part is None:
+            survey.tensors[key] = entry
+        else:
+            slices.setdefault(key, {})[part] = (entry, block)
+    for key, entry in survey.tensors.items():
+        if not entry.slices:
+            survey.stored.append(Stored(key, None, entry))
+            continue
+        _, block = table.entries[key.encode("utf-8", "surrogateescape")]
+        known = table.complete and key not in unknown
+        _check_partitioned(survey, key, entry, slices.pop(key, {}), block, known=known)
+    for key, parts in slices.items():
+        _take_orphans(survey, key, parts, known=table.complete and key not in unknown)
+    return survey
+
+
+def _header(table: Survey, survey: IndexSurvey, shard_counts: set[int]) -> BundleHeader | None:
+    """Take the header out of the entries; where it is lost, guess it from the data shards."""
+    record = table.entries.pop(b"", None)
+    if record is not None:
+        try:
+            return decode_header(record[0])
+        except CkptError as error:
+            error.offset = None
+            survey.findings.append(_of_block(error, "bad-header", survey.path, record[1]))
+            if isinstance(error, UnsupportedError):
+                return None
+    elif table.complete:
+        survey.findings.append(
+            finding(
+                "bad-header",
+                "the index has no header: its first key is not empty",
+                survey.path,
+                offset=0,
+            )
+        )
+    return BundleHeader(num_shards=min(shard_counts)) if len(shard_counts) == 1 else None
+
+
+def _name(raw: bytes) -> tuple[str, TensorSlice | None]:
+    """Return the tensor that a key of the table belongs to, and the slice if it is of one."""
+    if raw[:1] == b"\0":
+        try:
+            name, part = decode_slice_key(raw)
+        except CorruptError:
+            return text_of(raw), None
+        if encode_slice_key(name, part) == raw:
+            return text_of(name), part
+    return text_of(raw), None
+
+
+def _check_partitioned(
+    survey: IndexSurvey,
+    key: str,
+    entry: BundleEntry,
+    slices: dict[TensorSlice, tuple[BundleEntry, BlockHandle]],
+    block: BlockHandle,
+    *,
+    known: bool,
+) -> None:
+    def tell(code: str, message: str) -> None:
+        survey.findings.append(
+            finding(code, message, survey.path, offset=block.offset, size=block.size, key=key)
+        )
+
+    if entry.size or entry.offset or entry.crc32c:
+        tell("bad-entry", "the entry lists slices and has bytes of its own")
+    for part in dict.fromkeys(entry.slices):
+        found = slices.pop(part, None)
+        if part.is_full:
+            tell("bad-slice", f"slice {part} is no part, but the whole tensor")
+        elif found is None:
+            if known:
+                tell("slice-missing", f"slice {part} has no entry")
+        elif found[0].slices:
+            tell("bad-slice", f"slice {part} is stored in slices itself")
+        else:
+            stored = found[0]
+            if stored.dtype != entry.dtype or stored.shape != part.shape(entry.shape):
+                tell(
+                    "bad-slice",
+                    f"slice {part} of {entry.dtype} {list(entry.shape)} is stored as "
+                    f"{stored.dtype} {list(stored.shape)}",
+                )
+            survey.stored.append(Stored(key, part, stored))
+    try:
+        for code, message in coverage_problems(entry.shape, entry.slices):
+            tell(code, message)
+    except UnsupportedError as error:
+        tell("unsupported", error.message)
+    _take_orphans(survey, key, slices, known=known)
+
+
+def _take_orphans(
+    survey: IndexSurvey,
+    key: str,
+    slices: Mapping[TensorSlice, tuple[BundleEntry, BlockHandle]],
+    *,
+    known: bool,
+) -> None:
+    """Take slices that no tensor lists; it is damage if it is known that none does."""
+    for part, (entry, block) in slices.items():
+        if known:
+            survey.findings.append(
+                finding(
+                    "slice-orphan",
+                    f"slice {part} is stored, but no tensor lists it",
+                    survey.path,
+                    offset=block.offset,
+                    size=block.size,
+                    key=key,
+                )
+            )
+        if not entry.slices:
+            survey.stored.append(Stored(key, part, entry))
+
+
+def _of_block(
+    error: CkptError, code: str, path: str, block: BlockHandle, key: str | None = None
+) -> Finding:
+    return finding_of(error, code, path, offset=block.offset, size=block.size, key=key)

@@ -1,0 +1,237 @@
+"""Looking over a table as a whole, past what is damaged in it.
+
+`table.reader` ends at the first bad block, as everything must that uses the entries. Here all that
+is bad is to be told, and what other blocks hold is to be looked at as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from ckpttool.errors import ChecksumError, CkptError, CorruptError
+from ckpttool.query.verify.findings import Finding, finding, finding_of, text_of
+from ckpttool.storage.source import RandomAccessFile
+from ckpttool.table.format import (
+    FOOTER_SIZE,
+    HANDLES_SIZE,
+    TRAILER_SIZE,
+    BlockHandle,
+    Footer,
+)
+from ckpttool.table.stored import read_entries, read_footer
+from ckpttool.tensor.slice_key import decode_slice_key
+
+_MAX_SHOWN = 100
+
+
+@dataclass(slots=True)
+class Survey:
+    """What there is in a table.
+
+    Attributes:
+        keys: of all entries in blocks that could be read.
+        entries: value by key, and the block it lies in.
+        findings: what is wrong.
+        complete: whether every block could be read, so that what is not among the entries is not
+            in the table.
+    """
+
+    keys: set[bytes] = field(default_factory=set)
+    entries: dict[bytes, tuple[bytes, BlockHandle]] = field(default_factory=dict)
+    findings: list[Finding] = field(default_factory=list)
+    complete: bool = True
+
+
+class TakeBlock(Protocol):
+    """Looks a data block over; `take_keys` is what it has to do with the keys."""
+
+    def __call__(
+        self, file: RandomAccessFile, handle: BlockHandle, low: bytes | None, separator: bytes
+    ) -> None:
+        """Take the block at `handle`, whose keys lie above `low` and not above `separator`.
+
+        Raises:
+            CkptError: it cannot be read.
+        """
+
+
+def survey_table(file: RandomAccessFile) -> Survey:
+    """Read all blocks of a table that can be read."""
+    survey = Survey()
+
+    def take(
+        file: RandomAccessFile, handle: BlockHandle, low: bytes | None, separator: bytes
+    ) -> None:
+        entries = read_entries(file, handle)
+        new = take_keys(file, handle, low, separator, [key for key, _ in entries], survey)
+        survey.entries.update((key, (value, handle)) for key, value in entries if key in new)
+
+    survey_blocks(file, survey, take)
+    return survey
+
+
+def survey_blocks(file: RandomAccessFile, survey: Survey, take: TakeBlock) -> None:
+    """Look over all of a table but what is in its data blocks, which is left to `take`."""
+    footer = _footer(file, survey)
+    if footer is None:
+        survey.complete = False
+        return
+    blocks = _index(file, footer.index, survey)
+    low: bytes | None = None
+    for separator, handle in blocks:
+        try:
+            take(file, handle, low, separator)
+        except CkptError as error:
+            up_to = f"up to '{_shown(separator)}'"
+            if low is not None:
+                up_to = f"between '{_shown(low)}' and '{_shown(separator)}'"
+            survey.findings.append(_of_block(error, file, handle, f"the block of keys {up_to}"))
+            survey.complete = False
+        low = separator
+    try:
+        read_entries(file, footer.metaindex)
+    except CkptError as error:
+        survey.findings.append(_of_block(error, file, footer.metaindex, "the metaindex block"))
+        return
+    if survey.complete:
+        _check_cover(file, [footer.metaindex, footer.index, *(each for _, each in blocks)], survey)
+
+
+def _footer(file: RandomAccessFile, survey: Survey) -> Footer | None:
+    at = file.size - FOOTER_SIZE
+    try:
+        footer = read_footer(file)
+    except CkptError as error:
+        survey.findings.append(
+            finding_of(
+                error,
+                "bad-table",
+                file.path,
+                offset=max(at, 0),
+                size=min(file.size, FOOTER_SIZE),
+            )
+        )
+        return _footer_without_magic(file)
+    handles = file.read_at(at, HANDLES_SIZE)
+    used = len(footer.metaindex.encode() + footer.index.encode())
+    if any(handles[used:]):
+        survey.findings.append(
+            finding(
+                "table-slack",
+                "the padding in the footer of the table is not zero",
+                file.path,
+                offset=at + used,
+                size=HANDLES_SIZE - used,
+            )
+        )
+    return footer
+
+
+def _footer_without_magic(file: RandomAccessFile) -> Footer | None:
+    """Return the handles of a footer whose magic number is damaged, if they can be read."""
+    try:
+        handles = file.read_at(file.size - FOOTER_SIZE, HANDLES_SIZE)
+        metaindex, pos = BlockHandle.decode(handles)
+        return Footer(metaindex, BlockHandle.decode(handles, pos)[0])
+    except CkptError:
+        return None
+
+
+def _index(
+    file: RandomAccessFile, handle: BlockHandle, survey: Survey
+) -> list[tuple[bytes, BlockHandle]]:
+    """Return separator and place of each data block; those of a damaged index block as well."""
+    try:
+        entries = read_entries(file, handle)
+    except CkptError as error:
+        survey.findings.append(_of_block(error, file, handle, "the index block"))
+        survey.complete = False
+        if not isinstance(error, ChecksumError):
+            return []
+        try:
+            # Each data block has a checksum of its own, so a wrong place does no harm.
+            entries = read_entries(file, handle, verify=False)
+        except CkptError:
+            return []
+    blocks = []
+    for separator, value in entries:
+        try:
+            block, end = BlockHandle.decode(value)
+        except CorruptError as error:
+            survey.findings.append(_of_block(error, file, handle, "the index block"))
+            survey.complete = False
+            continue
+        if end < len(value):
+            message = "an entry of the index block has bytes after the place of the block"
+            survey.findings.append(_slack(message, file, handle))
+        blocks.append((separator, block))
+    return blocks
+
+
+def take_keys(
+    file: RandomAccessFile,
+    handle: BlockHandle,
+    low: bytes | None,
+    separator: bytes,
+    keys: Sequence[bytes],
+    survey: Survey,
+) -> set[bytes]:
+    """Look over the keys of a block, which rise; return those that no block had before."""
+
+    def tell(message: str, key: str | None = None) -> None:
+        place = {"offset": handle.offset, "size": handle.size}
+        survey.findings.append(finding("bad-table", message, file.path, key=key, **place))
+
+    if keys and ((low is not None and keys[0] <= low) or keys[-1] > separator):
+        tell("the keys of a table block lie outside what the index says of it")
+    for key in keys:
+        if key in survey.keys:
+            tell("the key is in the table twice", text_of(key))
+    new = set(keys).difference(survey.keys)
+    survey.keys |= new
+    return new
+
+
+def _check_cover(file: RandomAccessFile, handles: list[BlockHandle], survey: Survey) -> None:
+    """Look for bytes that several blocks have in common, or none has."""
+    spans = sorted((each.offset, each.offset + each.size + TRAILER_SIZE) for each in handles)
+    covered = 0
+    for start, stop in [*spans, (file.size - FOOTER_SIZE, file.size)]:
+        if start < covered:
+            survey.findings.append(
+                finding(
+                    "bad-table",
+                    "table blocks overlap",
+                    file.path,
+                    offset=start,
+                    size=min(covered, stop) - start,
+                )
+            )
+        elif start > covered:
+            message = "no block of the table has these bytes"
+            survey.findings.append(_slack(message, file, BlockHandle(covered, start - covered)))
+        covered = max(covered, stop)
+
+
+def _of_block(error: CkptError, file: RandomAccessFile, handle: BlockHandle, what: str) -> Finding:
+    """Return the finding for a block that cannot be read; its place is that of the block."""
+    error.message = f"{what}: {error.message}"
+    if error.key is not None and error.key.startswith("\0"):
+        with suppress(CorruptError):
+            raw = error.key.encode("utf-8", "surrogateescape")
+            error.key = text_of(decode_slice_key(raw)[0])
+    return finding_of(
+        error, "bad-table", file.path, offset=handle.offset, size=handle.size + TRAILER_SIZE
+    )
+
+
+def _slack(message: str, file: RandomAccessFile, handle: BlockHandle) -> Finding:
+    return finding("table-slack", message, file.path, offset=handle.offset, size=handle.size)
+
+
+def _shown(key: bytes) -> str:
+    text = text_of(key)
+    return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}…"

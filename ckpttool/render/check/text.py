@@ -1,0 +1,152 @@
+"""The answers of `ckpt check` as text."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TextIO, cast
+
+from ckpttool.printable import printable
+from ckpttool.query.check.findings import PROBLEMS, Finding, Report
+from ckpttool.query.grouping import short_name
+from ckpttool.query.listing import TensorRow
+from ckpttool.render.check.words import checksum, label, message, sides, summary
+from ckpttool.render.console import Terminal
+from ckpttool.render.jsonout import write_json, write_jsonl
+from ckpttool.render.source import source_document
+from ckpttool.render.table import Column, RowFormat, write_rows
+
+SCHEMA = "ckpt.check/1"
+
+_COLUMNS = (
+    Column("key", fold=True),
+    Column("problem"),
+    Column("locked", title="lock", fold=True),
+    Column("found", title="checkpoint", fold=True),
+    Column("line", align="right"),
+)
+_STYLES = {"ok": "green", "failed": "bold red", "unknown": "bold yellow"}
+
+
+def write_report(report: Report, format: str, stream: TextIO, terminal: Terminal) -> None:
+    """Write what came of a check.
+
+    Args:
+        report: what came of it.
+        format: "json", "github", "junit" or one of the row formats.
+        stream: where to.
+        terminal: what `stream` is.
+    """
+    if format == "json":
+        write_json(_document(report), stream)
+    elif format == "jsonl":
+        write_jsonl(map(_finding_document, report.findings), stream)
+    elif format == "github":
+        from ckpttool.render.check.github import write_github
+
+        write_github(report, stream)
+    elif format == "junit":
+        from ckpttool.render.check.junit import write_junit
+
+        write_junit(report, stream)
+    elif format == "markdown":
+        from ckpttool.render.check.markdown import write_markdown
+
+        write_markdown(report, _human_rows(report), _human_columns(report), stream)
+    elif format == "names":
+        names = {each.tensor.key: None for each in report.findings}
+        write_rows([(name,) for name in names], _COLUMNS[:1], "names", stream)
+    elif format == "table":
+        _write_for_people(report, stream, terminal)
+    else:
+        rows = [
+            (each.tensor.key, each.problem, *sides(each), each.line) for each in report.findings
+        ]
+        write_rows(rows, _COLUMNS, cast(RowFormat, format), stream, terminal=terminal)
+
+
+def _human_columns(report: Report) -> tuple[Column, ...]:
+    problem = Column("change" if report.update else "problem", style=_problem_style(report))
+    expected = _COLUMNS[2]
+    if any(each.graph is not None for each in report.findings):
+        title = "graph" if report.lock is None else "lock or graph"
+        expected = replace(expected, title=title)
+    return (Column("tensor", fold=True), problem, expected, _COLUMNS[3])
+
+
+def _human_rows(report: Report) -> list[tuple[object, ...]]:
+    return [
+        (short_name(each.tensor), label(each, report), *sides(each)) for each in report.findings
+    ]
+
+
+def _problem_style(report: Report) -> str:
+    return "yellow" if report.update else "red"
+
+
+def _write_for_people(report: Report, stream: TextIO, terminal: Terminal) -> None:
+    style = _STYLES[report.verdict]
+    shown: str = report.verdict if report.verdict == "ok" else report.verdict.upper()
+    about = report.source.prefix
+    if report.update is not None:
+        shown, about = report.update, report.lock or ""
+    elif report.lock is not None:
+        about += f" against {report.lock}"
+    stream.write(f"{printable(about)}: {terminal.style(shown, style)}: {summary(report)}\n")
+    if report.findings:
+        stream.write("\n")
+        columns = _human_columns(report)
+        write_rows(_human_rows(report), columns, "table", stream, terminal=terminal)
+
+
+def _document(report: Report) -> dict[str, object]:
+    return {
+        "schema": SCHEMA,
+        "verdict": report.verdict,
+        "update": report.update,
+        "source": source_document(report.source),
+        "lock": report.lock,
+        "crc": report.crc,
+        "finite": report.finite,
+        "graph": report.variables is not None,
+        "allow_extra": report.allow_extra,
+        "findings": map(_finding_document, report.findings),
+        "totals": {
+            "tensors": len(report.tensors),
+            "compared": report.compared,
+            "ignored": report.ignored,
+            "variables": report.variables or 0,
+            "read": report.read,
+            "bytes_read": report.bytes_read,
+            **{each.replace("-", "_"): report.count(each) for each in PROBLEMS},
+        },
+    }
+
+
+def _finding_document(finding: Finding) -> dict[str, object]:
+    numbers, graph = finding.nonfinite, finding.graph
+    return {
+        "problem": finding.problem,
+        "key": finding.tensor.key,
+        "object_path": finding.tensor.object_path,
+        "message": printable(message(finding)),
+        "locked": _tensor_document(finding.locked),
+        "found": _tensor_document(finding.found),
+        "graph": None
+        if graph is None
+        else {"name": graph.name, "dtype": graph.dtype, "shape": graph.shape},
+        "line": finding.line,
+        "nan": None if numbers is None else numbers.nan,
+        "inf": None if numbers is None else numbers.inf,
+        "first": None if numbers is None else numbers.first,
+    }
+
+
+def _tensor_document(row: TensorRow | None) -> dict[str, object] | None:
+    if row is None:
+        return None
+    return {
+        "dtype": row.dtype,
+        "shape": row.shape,
+        "kind": row.kind,
+        "crc32c": checksum(row),
+    }

@@ -1,0 +1,138 @@
+"""The answers of `ckpt diff` as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import TextIO
+
+from ckpttool.query.diff.results import CHANGES, LETTERS, Diff, TensorDiff, Values
+from ckpttool.query.diff.series import Series, StepRow
+from ckpttool.query.listing import TensorRow
+from ckpttool.render.jsonout import write_json, write_jsonl
+from ckpttool.render.source import source_document
+
+SCHEMA = "ckpt.diff/1"
+
+
+def write_document(diff: Diff, stream: TextIO) -> None:
+    """Write what differs as one object."""
+    document = _summary(diff)
+    totals = document.pop("totals")
+    document["tensors"] = map(tensor_document, diff.tensors)
+    document["totals"] = totals
+    write_json(document, stream)
+
+
+def write_lines(diff: Diff, stream: TextIO) -> None:
+    """Write each tensor on a line of its own, and on a last one all else."""
+
+    def lines() -> Iterator[object]:
+        yield from map(tensor_document, diff.tensors)
+        yield _summary(diff)
+
+    write_jsonl(lines(), stream)
+
+
+def write_series_document(series: Series, stream: TextIO) -> None:
+    """Write how tensors change through a folder as one object."""
+    write_json(
+        {
+            "schema": SCHEMA,
+            "folder": series.folder,
+            "checkpoints": list(series.checkpoints),
+            "steps": map(step_document, series.rows),
+            "problems": [_problem(error) for error in series.problems],
+        },
+        stream,
+    )
+
+
+def step_document(step: StepRow) -> dict[str, object]:
+    """Return a tensor in one checkpoint of a folder as its JSON object."""
+    return {
+        "key": step.row.key,
+        "object_path": step.row.object_path,
+        "checkpoint": step.checkpoint,
+        "step": step.step,
+        "change": step.change,
+        "dtype": step.row.dtype,
+        "shape": step.row.shape,
+        "kind": step.row.kind,
+        "norm": step.norm,
+        "update": step.update,
+        "ratio": step.ratio,
+    }
+
+
+def tensor_document(each: TensorDiff) -> dict[str, object]:
+    """Return a tensor as its JSON object."""
+    return {
+        "change": each.change,
+        "status": LETTERS[each.change],
+        "key": each.a.key if each.a is not None else None,
+        "new_key": each.b.key if each.b is not None else None,
+        "object_path": each.a.object_path if each.a is not None else None,
+        "new_object_path": each.b.object_path if each.b is not None else None,
+        "kind": each.row.kind,
+        "matched_by": each.matched if each.a is not None and each.b is not None else None,
+        "a": _side(each.a),
+        "b": _side(each.b),
+        "values": _values(each.values),
+        "guessed": each.guessed,
+        "candidates": each.candidates,
+        "reason": each.reason,
+    }
+
+
+def _side(row: TensorRow | None) -> dict[str, object] | None:
+    if row is None:
+        return None
+    return {
+        "dtype": row.dtype,
+        "shape": row.shape,
+        "bytes": row.bytes,
+        "crc32c": None if row.crc32c is None else f"{row.crc32c:08x}",
+        "slices": len(row.slices),
+    }
+
+
+def _values(values: Values | None) -> dict[str, object] | None:
+    if values is None:
+        return None
+    worst = values.worst
+    return {
+        "differing": values.differing,
+        "elements": values.elements,
+        "max_abs": values.max_abs,
+        "max_rel": values.max_rel,
+        "mean_abs": values.mean_abs,
+        "worst": worst and {"index": worst.index, "a": worst.a, "b": worst.b},
+    }
+
+
+def _summary(diff: Diff) -> dict[str, object]:
+    graph = diff.graph
+    return {
+        "schema": SCHEMA,
+        "a": source_document(diff.a),
+        "b": source_document(diff.b),
+        "verdict": diff.verdict,
+        "tolerance": asdict(diff.tolerance),
+        "moves": [asdict(move) for move in diff.moves],
+        "graph": None
+        if graph is None
+        else {
+            "equal": graph.equal,
+            "objects": graph.objects,
+            "slots": graph.slots,
+            "changes": [asdict(change) for change in graph.changes],
+        },
+        "problems": [_problem(error) for error in diff.problems],
+        "totals": {change: diff.counts[change] for change in CHANGES},
+    }
+
+
+def _problem(error: Exception) -> dict[str, object]:
+    members = ("message", "path", "offset", "key")
+    return {name: getattr(error, name, None) for name in members}

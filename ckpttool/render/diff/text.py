@@ -1,0 +1,285 @@
+"""What differs between two checkpoints, for people: a section for each sort of difference."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from textwrap import wrap
+from typing import TextIO, cast
+
+from ckpttool.printable import printable, unprintable
+from ckpttool.query.diff.results import CHANGES, Change, Diff, GraphChange, GraphDiff, TensorDiff
+from ckpttool.query.diff.series import Series
+from ckpttool.render import humanize
+from ckpttool.render.aligned import write_table
+from ckpttool.render.console import Terminal
+from ckpttool.render.diff.json import (
+    step_document,
+    write_document,
+    write_lines,
+    write_series_document,
+)
+from ckpttool.render.diff.rows import (
+    graph_text,
+    note_on,
+    write_diff_rows,
+    write_names,
+    write_series_rows,
+    write_stat,
+)
+from ckpttool.render.jsonout import write_jsonl
+from ckpttool.render.table import Column, RowFormat
+
+_ARROW = " → "
+_MARKS = {"added": "+ ", "removed": "- ", "equal": "= ", "unreadable": "! ", "incomparable": "? "}
+_STYLES = {
+    "added": "green",
+    "removed": "red",
+    "renamed": "cyan",
+    "dtype": "magenta",
+    "shape": "magenta",
+    "value": "yellow",
+    "incomparable": "yellow",
+    "unreadable": "bold red",
+    "equal": "dim",
+}
+_TITLES = {"value": "changed", "incomparable": "not comparable", "dtype": "other dtype"} | {
+    "shape": "other shape"
+}
+# Of differences alike in the object graph so many are shown, unless all are asked for.
+_SHOWN = 3
+_LONGEST = 40
+_WIDEST = 10_000
+
+
+def write_diff(
+    diff: Diff,
+    format: str,
+    stream: TextIO,
+    terminal: Terminal,
+    *,
+    view: str | None = None,
+    everything: bool = False,
+) -> None:
+    """Write what differs.
+
+    Args:
+        diff: what differs.
+        format: "json" or one of the row formats.
+        stream: where to.
+        terminal: what `stream` is.
+        view: "stat", "name-only" or "name-status" in place of the whole.
+        everything: leave nothing out.
+    """
+    if view == "stat":
+        write_stat(diff, cast(RowFormat, format), stream, terminal)
+    elif view is not None:
+        write_names(diff, stream, terminal, status=view == "name-status")
+    elif format == "json":
+        write_document(diff, stream)
+    elif format == "jsonl":
+        write_lines(diff, stream)
+    elif format == "table":
+        _write_for_people(diff, stream, terminal, everything=everything)
+    else:
+        write_diff_rows(diff, cast(RowFormat, format), stream, terminal)
+
+
+def write_series(series: Series, format: str, stream: TextIO, terminal: Terminal) -> None:
+    """Write how tensors change through the checkpoints of a folder."""
+    if format == "json":
+        write_series_document(series, stream)
+    elif format == "jsonl":
+        write_jsonl(map(step_document, series.rows), stream)
+    else:
+        write_series_rows(series, cast(RowFormat, format), stream, terminal)
+
+
+def _write_for_people(diff: Diff, stream: TextIO, terminal: Terminal, *, everything: bool) -> None:
+    for mark, source, style in (("---", diff.a, "red"), ("+++", diff.b, "green")):
+        head = f"{mark} {printable(source.prefix)}"
+        about = f"  {source.generation}, {source.style}-based"
+        stream.write(terminal.style(head, style) + terminal.style(about, "dim") + "\n")
+    for change in CHANGES:
+        chosen = [each for each in diff.tensors if each.change == change]
+        if change == "renamed":
+            _write_renames(diff, stream, terminal)
+        elif change == "value":
+            scalars = [each for each in chosen if not each.row.shape]
+            _write_section(change, scalars, stream, terminal, scalars=True)
+            _write_section(change, [each for each in chosen if each.row.shape], stream, terminal)
+        else:
+            _write_section(change, chosen, stream, terminal)
+    if diff.graph is not None:
+        known = {(move.old, move.new) for move in diff.moves}
+        _write_graph(diff.graph, known, stream, terminal, everything=everything)
+    if diff.tensors or diff.graph is not None:
+        stream.write("\n")
+    for line in wrap(_summary(diff), terminal.width or _WIDEST, subsequent_indent="  "):
+        stream.write(terminal.style(line, "dim") + "\n")
+
+
+def _write_section(
+    change: Change,
+    tensors: Sequence[TensorDiff],
+    stream: TextIO,
+    terminal: Terminal,
+    *,
+    scalars: bool = False,
+) -> None:
+    if not tensors:
+        return
+    head = Column(_TITLES.get(change, change), fold=True, style=_STYLES[change])
+    dtype, shape = Column("dtype"), Column("shape")
+    columns: tuple[Column, ...] = (head, dtype, shape)
+    if change in ("added", "removed", "equal"):
+        columns += (Column("kind"), Column("bytes", align="right", human=humanize.size))
+    elif scalars:
+        columns = (head, dtype, Column("value", fold=True))
+    elif change == "value":
+        columns += (
+            Column("differ"),
+            Column("max abs", align="right"),
+            Column("max rel", align="right"),
+            Column("worst", fold=True),
+        )
+    elif change in ("incomparable", "unreadable"):
+        columns += (Column("why", fold=True),)
+    stream.write("\n")
+    write_table((_cells(each) for each in tensors), columns, stream, terminal)
+
+
+def _cells(each: TensorDiff) -> tuple[object, ...]:
+    row, change = each.row, each.change
+    a, b = each.a or row, each.b or row
+    cells = (_MARKS.get(change, "~ ") + _name(each), _both(a.dtype, b.dtype), _shapes(each))
+    if change in ("added", "removed", "equal"):
+        return (*cells, row.kind, row.bytes)
+    if change in ("incomparable", "unreadable"):
+        return (*cells, each.reason)
+    values = each.values
+    if values is None or values.worst is None:
+        return cells
+    worst = values.worst
+    # The texts are printable already, and a table makes its cells so.
+    text = unprintable(f"{_short(worst.a_text)}{_ARROW}{_short(worst.b_text)}")
+    if not worst.index:
+        return (*cells[:2], text)
+    text = f"{humanize.shape(worst.index)}: {text}"
+    differ = f"{humanize.number(values.differing)} of {humanize.number(values.elements)}"
+    return (*cells, differ, _number(values.max_abs), _number(values.max_rel), text)
+
+
+def _write_renames(diff: Diff, stream: TextIO, terminal: Terminal) -> None:
+    if not diff.moves:
+        return
+    columns = [
+        Column("renamed", fold=True, style=_STYLES["renamed"]),
+        Column("tensors", align="right", human=humanize.number),
+    ]
+    rows: list[list[object]] = [
+        [f"{move.old}{_ARROW}{move.new}", move.tensors] for move in diff.moves
+    ]
+    if any(move.guessed for move in diff.moves):
+        columns.append(Column("note"))
+        for row, move in zip(rows, diff.moves, strict=True):
+            row.append(humanize.counted(move.guessed, "guess", "guesses") if move.guessed else "")
+    stream.write("\n")
+    write_table(rows, columns, stream, terminal)
+
+
+def _write_graph(
+    graph: GraphDiff,
+    known: set[tuple[str, str]],
+    stream: TextIO,
+    terminal: Terminal,
+    *,
+    everything: bool,
+) -> None:
+    rows: list[tuple[str, str]] = []
+    if None in graph.objects:
+        side = "A" if graph.objects[1] is None else "B"
+        count = next((count for count in graph.objects if count is not None), 0)
+        rows.append((f"only {side} has one", humanize.counted(count, "object")))
+    groups: dict[tuple[str | None, ...], list[GraphChange]] = {}
+    for change in graph.changes:
+        # What is said of the tensors need not be said again.
+        if change.part != "edge" or (change.path, change.new_path or "") not in known:
+            slot = change.part == "slot"
+            kind = (change.part, change.change, change.optimizer if slot else change.name)
+            groups.setdefault(kind, []).append(change)
+    for changes in groups.values():
+        rows += _graph_rows(changes, everything=everything)
+    if rows:
+        stream.write("\n")
+        columns = (Column("object graph", fold=True, style="yellow"), Column("", fold=True))
+        write_table(rows, columns, stream, terminal)
+
+
+def _graph_rows(changes: Sequence[GraphChange], *, everything: bool) -> Iterator[tuple[str, str]]:
+    first = changes[0]
+    if first.part == "slot" and not everything:
+        names = ", ".join(dict.fromkeys(each.name or "" for each in changes))
+        mark = "+ " if first.change == "added" else "- "
+        count = humanize.counted(len(changes), "slot variable")
+        yield f"{mark}{first.optimizer or 'the root'}", f"{count} {first.change}: {names}"
+        return
+    shown = changes if everything or len(changes) <= _SHOWN else changes[:1]
+    for change in shown:
+        mark = {"added": "+ ", "removed": "- "}.get(change.change, "~ ")
+        path = change.path or "the root"
+        name = path if change.new_path is None else f"{path}{_ARROW}{change.new_path}"
+        text = graph_text(change)
+        if change.a is not None or change.b is not None:
+            ends = (_short(each) if each is not None else "none" for each in (change.a, change.b))
+            text += f": {_ARROW.join(ends)}"
+        yield mark + name, text
+    if len(shown) < len(changes):
+        rest = humanize.counted(len(changes) - len(shown), "more like this", "more like this")
+        yield f"  … {rest}", ""
+
+
+def _summary(diff: Diff) -> str:
+    counts = diff.counts
+    total = humanize.counted(counts.total(), "tensor")
+    words: Iterable[str] = (
+        f"{humanize.number(counts[change])} {_TITLES.get(change, change)}"
+        for change in CHANGES
+        if counts[change]
+    )
+    text = ", ".join(words)
+    if diff.verdict == "equal":
+        return f"equal: {total}"
+    if diff.problems:
+        text += f"; {humanize.counted(len(diff.problems), 'problem')}"
+    return f"{total}: {text}"
+
+
+def _name(each: TensorDiff) -> str:
+    names = [
+        row.key if row.object_path is None else row.object_path
+        for row in (each.a, each.b)
+        if row is not None
+    ]
+    return _ARROW.join(dict.fromkeys(names)) + (
+        f" ({note_on(each)})" if each.matched == "full_name" else ""
+    )
+
+
+def _shapes(each: TensorDiff) -> str:
+    return _ARROW.join(
+        dict.fromkeys(humanize.shape(row.shape) for row in (each.a, each.b) if row is not None)
+    )
+
+
+def _both(a: str, b: str) -> str:
+    return a if a == b else f"{a}{_ARROW}{b}"
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+
+
+def _number(value: int | float | None) -> str:
+    if value is None:
+        return ""
+    return str(value) if isinstance(value, int) else f"{value:.3g}"

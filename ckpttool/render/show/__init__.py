@@ -1,0 +1,8 @@
+"""The values of tensors, and what a checkpoint is.
+
+text        values as text
+json        values as JSON
+summary     what a checkpoint is
+statistics  statistics as rows
+histogram   a histogram in a line of text
+"""

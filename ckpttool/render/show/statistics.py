@@ -1,0 +1,67 @@
+"""Statistics of tensors as rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TextIO
+
+from ckpttool.query.values.detail import TensorDetail
+from ckpttool.render import humanize
+from ckpttool.render.console import Terminal
+from ckpttool.render.table import Column, RowFormat, write_rows
+
+
+def _short(value: float) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+_COLUMNS = (
+    Column("key", fold=True),
+    Column("dtype"),
+    Column("shape", style="green"),
+    Column("of"),
+    Column("count", align="right", human=humanize.number),
+    Column("min", align="right", human=_short),
+    Column("max", align="right", human=_short),
+    Column("mean", align="right", human=_short),
+    Column("std", align="right", human=_short),
+    Column("zeros", align="right", human=humanize.number),
+    Column("nan", "NaN", align="right", human=humanize.number),
+    Column("inf", "Inf", align="right", human=humanize.number),
+)
+
+
+def write_statistics(
+    details: Iterable[TensorDetail], format: RowFormat, stream: TextIO, terminal: Terminal
+) -> None:
+    """Write the statistics of each tensor as a row.
+
+    Args:
+        details: the tensors; those without statistics have a row with nothing in it.
+        format: one of the row formats.
+        stream: where to.
+        terminal: what `stream` is.
+    """
+    write_rows(_rows(details), _COLUMNS, format, stream, terminal=terminal)
+
+
+def _rows(details: Iterable[TensorDetail]) -> Iterator[tuple[object, ...]]:
+    for detail in details:
+        name = detail.key if detail.index is None else f"{detail.key}[{detail.index}]"
+        row = (name, detail.dtype, detail.part)
+        summary = detail.statistics
+        if summary is None:
+            yield (*row, *(None,) * 9)
+            continue
+        yield (
+            *row,
+            summary.of,
+            summary.count,
+            summary.min,
+            summary.max,
+            summary.mean,
+            summary.std,
+            summary.zeros,
+            summary.nan,
+            summary.inf,
+        )

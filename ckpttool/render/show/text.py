@@ -1,0 +1,220 @@
+"""The values of tensors as text: each under a line that says what it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TextIO, cast
+
+from ckpttool.printable import printable
+from ckpttool.query.graph import GraphDetail, GraphNode
+from ckpttool.query.source import Source
+from ckpttool.query.values.detail import TensorDetail, Values, Variants
+from ckpttool.query.values.statistics import Statistics
+from ckpttool.query.values.texts import number_text
+from ckpttool.query.values.variants import InnerTensor, PartialShape, VariantDetail
+from ckpttool.render import humanize
+from ckpttool.render.console import Terminal
+from ckpttool.render.layout import lay_out
+from ckpttool.render.show.histogram import draw
+from ckpttool.render.show.json import write_details_json, write_details_jsonl
+from ckpttool.render.show.statistics import write_statistics
+from ckpttool.render.table import RowFormat
+
+# Where nothing limits lines, values are wrapped here all the same.
+_WIDTH = 80
+_LEAST_WIDTH = 20
+
+
+def write_details(
+    source: Source,
+    details: Iterable[TensorDetail],
+    format: str,
+    stream: TextIO,
+    terminal: Terminal,
+    *,
+    stats: bool = False,
+    precision: int | None = None,
+    full: bool = False,
+) -> None:
+    """Write tensors, each as it comes.
+
+    Args:
+        source: the checkpoint that they are from.
+        details: the tensors.
+        format: "json" or "jsonl"; "table" or "plain" for text, one tensor under another; with
+            `stats` any of the row formats.
+        stream: where to.
+        terminal: what `stream` is; its width is that of the lines of values.
+        stats: write statistics alone, a row for each tensor.
+        precision: digits behind the point at most, in text; as many as it takes by default.
+        full: whether to write strings out in text, however long they are.
+    """
+    if format == "json":
+        write_details_json(source, details, stream)
+    elif format == "jsonl":
+        write_details_jsonl(details, stream)
+    elif stats:
+        write_statistics(details, cast(RowFormat, format), stream, terminal)
+    else:
+        for number, detail in enumerate(details):
+            if number:
+                stream.write("\n")
+            for line in detail_lines(detail, terminal, precision=precision, full=full):
+                stream.write(line + "\n")
+
+
+def detail_lines(
+    detail: TensorDetail,
+    terminal: Terminal,
+    *,
+    precision: int | None = None,
+    full: bool = False,
+) -> Iterator[str]:
+    """Yield the lines of one tensor."""
+    yield _header(detail, terminal)
+    content = detail.content
+    width = max(terminal.width or _WIDTH, _LEAST_WIDTH)
+    if isinstance(content, Values):
+        texts = content.texts(precision=precision, full=full)
+        yield from lay_out(texts, content.shape, content.gaps, width=width)
+    elif isinstance(content, Variants):
+        yield from _variants(content, width)
+    elif content is not None:
+        yield from _graph(content, terminal)
+    # Of a scalar they would say the same once more.
+    if detail.statistics is not None and detail.part:
+        yield terminal.style(_statistics(detail.statistics, detail.dtype), "dim")
+    if detail.histogram is not None:
+        yield terminal.style(draw(detail.histogram, width), "dim")
+
+
+def _header(detail: TensorDetail, terminal: Terminal) -> str:
+    name = printable(detail.key) + ("" if detail.index is None else f"[{detail.index}]")
+    shape = humanize.shape(detail.part)
+    if detail.index is not None:
+        shape += f" of {humanize.shape(detail.shape)}"
+    return "  ".join(
+        (
+            terminal.style(name, "bold"),
+            detail.dtype,
+            terminal.style(shape, "green"),
+            humanize.size(detail.bytes),
+            terminal.style(detail.kind, "cyan"),
+            *(() if detail.verified else ("not checked",)),
+        )
+    )
+
+
+def _statistics(summary: Statistics, dtype: str) -> str:
+    counts = [("zeros", summary.zeros), ("NaN", summary.nan), ("Inf", summary.inf)]
+    if summary.true is not None:
+        parts = [f"true {humanize.number(summary.true)}", f"false {humanize.number(summary.zeros)}"]
+        return "  ".join(parts)
+    lead = {"lengths": "bytes: ", "magnitudes": "magnitudes: "}.get(summary.of, "")
+    if summary.of == "lengths":
+        counts = [("empty", summary.zeros)]
+    parts = []
+    if summary.min is not None and summary.max is not None:
+        parts += [
+            f"min {number_text(summary.min, dtype)}",
+            f"max {number_text(summary.max, dtype)}",
+            f"mean {summary.mean:.6g}",
+            f"std {summary.std:.6g}",
+        ]
+    parts += [f"{name} {humanize.number(count)}" for name, count in counts]
+    return lead + "  ".join(parts)
+
+
+def _variants(content: Variants, width: int) -> Iterator[str]:
+    scalar = content.shape == ()
+    for number, element in enumerate(content.elements):
+        label = "" if scalar else f"[{', '.join(map(str, _place(number, content.shape)))}] "
+        yield from _variant(element, label, 0, width)
+    total = 1
+    for dim in content.shape:
+        total *= dim
+    left_out = total - len(content.elements)
+    if left_out:
+        yield f"... {humanize.counted(left_out, 'more element')}"
+
+
+def _variant(detail: VariantDetail, label: str, depth: int, width: int) -> Iterator[str]:
+    indent = "  " * depth
+    facts = [_fact(name, value) for name, value in detail.facts]
+    if detail.metadata:
+        facts.append(f"{len(detail.metadata)} bytes of metadata")
+    note = f"  {', '.join(facts)}" if facts else ""
+    yield f"{indent}{label}{printable(detail.type_name)}{note}"
+    for inner in detail.tensors:
+        yield from _inner_tensor(inner, depth + 1, width)
+
+
+def _inner_tensor(inner: InnerTensor, depth: int, width: int) -> Iterator[str]:
+    indent = "  " * depth
+    name = f"{printable(inner.name)}  " if inner.name else ""
+    if not inner.variants or inner.shape != ():
+        yield f"{indent}{name}{inner.dtype} {_partial_shape(inner.shape)}"
+    if inner.values is not None:
+        gaps = (None,) * len(inner.values.shape)
+        for line in lay_out(inner.texts(), inner.values.shape, gaps, width=width):
+            yield f"{indent}  {line}"
+    for at, variant in enumerate(inner.variants):
+        label = name if inner.shape == () else f"[{at}] "
+        yield from _variant(variant, label, depth, width)
+
+
+def _fact(name: str, value: object) -> str:
+    if isinstance(value, bool):
+        return f"{'has' if value else 'no'} {name}"
+    if name == "shape":
+        return _partial_shape(value)  # type: ignore[arg-type]
+    if isinstance(value, tuple):
+        return f"{name} {', '.join(printable(str(item)) for item in value)}"
+    return f"{name.replace('_', ' ')} {printable(str(value))}"
+
+
+def _partial_shape(shape: PartialShape) -> str:
+    if shape is None:
+        return "of any shape"
+    return f"[{', '.join('?' if dim is None else str(dim) for dim in shape)}]"
+
+
+def _place(number: int, shape: Sequence[int]) -> list[int]:
+    """Return the index of an element by its number in C order."""
+    place = []
+    for dim in reversed(shape):
+        number, at = divmod(number, dim)
+        place.append(at)
+    return place[::-1]
+
+
+def _graph(content: GraphDetail, terminal: Terminal) -> Iterator[str]:
+    counts = humanize.counted(content.total, "object")
+    if content.slots:
+        counts += f", {humanize.counted(content.slots, 'slot variable')}"
+    yield f"object graph: {counts}"
+    for node in content.nodes:
+        yield from _node(node, terminal)
+    left_out = content.total - len(content.nodes)
+    if left_out:
+        yield f"... {humanize.counted(left_out, 'more object')}; --full shows all"
+
+
+def _node(node: GraphNode, terminal: Terminal) -> Iterator[str]:
+    path = "(unreachable)" if node.path is None else printable(node.path) or "(root)"
+    yield f"#{node.id} {terminal.style(path, 'bold')}"
+    if node.children:
+        edges = (f"{printable(edge.name)} #{edge.node_id}" for edge in node.children)
+        yield f"    children: {', '.join(edges)}"
+    for one in node.attributes:
+        notes = [f"key {printable(one.key)}"]
+        if one.full_name:
+            notes.append(f"full name {printable(one.full_name)}")
+        if one.optional:
+            notes.append("optional")
+        yield f"    {printable(one.name)}: {', '.join(notes)}"
+    for slot in node.slots:
+        variable = printable(slot.variable or "") or f"#{slot.variable_id}"
+        yield f"    slot {printable(slot.name)} of {variable}: #{slot.node_id}"
+    if node.saver is not None:
+        yield f"    saved by {printable(node.saver)}"

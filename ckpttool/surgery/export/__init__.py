@@ -1,0 +1,5 @@
+"""A SessionBundle export made a SavedModel.
+
+saved_model  the conversion
+assets       its asset files
+"""

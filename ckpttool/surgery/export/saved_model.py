@@ -1,0 +1,311 @@
+"""Converting a SessionBundle export to a SavedModel.
+
+Everything is checked first. Then the new folder is filled beside its destination, read back, and
+gets its name in one step; the export is only read.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+
+from ckpttool.checkpoint.locate import EXPORT_META, SAVED_MODEL_NAMES
+from ckpttool.checkpoint.nearest import listed
+from ckpttool.checkpoint.open import Checkpoint, open_checkpoint
+from ckpttool.errors import (
+    CorruptError,
+    DestinationError,
+    FileAccessError,
+    MissingFileError,
+    NotFoundError,
+)
+from ckpttool.metagraph.saved_model import SAVED_MODEL_NAME, BuiltModel, build_saved_model
+from ckpttool.metagraph.session_bundle import SessionBundle, read_session_bundle
+from ckpttool.metagraph.session_signatures import MappedSignature, UnmappedSignature
+from ckpttool.storage.folders import make_folder, new_folder
+from ckpttool.storage.locks import Patience, locked_folder
+from ckpttool.storage.source import RandomAccessFile, file_error
+from ckpttool.storage.staged_folder import StagedFolder
+from ckpttool.storage.staging import StagedFiles
+from ckpttool.surgery.export.assets import ASSETS_FOLDER, asset_names, copy_assets, find_assets
+from ckpttool.surgery.plan import Plan
+from ckpttool.surgery.write.carry import DataMode
+from ckpttool.surgery.write.plan import OnProgress, WriteOptions, write_plan
+from ckpttool.surgery.write.receipt import Receipt
+
+_VERSION = re.compile(r"[0-9]{8}\Z")
+_VARIABLES = os.path.join("variables", "variables")
+
+
+@dataclass(frozen=True, slots=True)
+class ExportReceipt:
+    """What converting an export came to, or would.
+
+    Attributes:
+        source: the folder of the export.
+        destination: the folder of the SavedModel; None for a plan of which it was not said.
+        signatures: its signatures.
+        unmapped: those of the export that have no place in a SavedModel.
+        assets: names of its asset files.
+        init_op: the operation that finishes loading; None if there is none.
+        variables: what writing the variables came to; None if there are none, or none was written.
+        bytes_written: bytes that were written, those of the variables among them.
+        notes: what the user should know, in words.
+    """
+
+    source: str
+    destination: str | None
+    signatures: tuple[MappedSignature, ...]
+    unmapped: tuple[UnmappedSignature, ...]
+    assets: tuple[str, ...]
+    init_op: str | None
+    variables: Receipt | None
+    bytes_written: int
+    notes: tuple[str, ...]
+
+
+def find_exports(path: str) -> tuple[str, ...]:
+    """Return the folders of the exports that a path means: one, or all versions in a folder.
+
+    Args:
+        path: the folder of an export, its `export.meta`, or a folder of versions.
+
+    Raises:
+        NotFoundError: there is no export.
+    """
+    if os.path.basename(path) == EXPORT_META:
+        path = os.path.dirname(path) or os.curdir
+    if os.path.isfile(os.path.join(path, EXPORT_META)):
+        return (path,)
+    try:
+        names = sorted(os.listdir(path))
+    except OSError as error:
+        raise file_error(error, path) from error
+    found = [os.path.join(path, name) for name in names if _VERSION.match(name)]
+    exports = tuple(folder for folder in found if os.path.isfile(os.path.join(folder, EXPORT_META)))
+    if not exports:
+        raise NotFoundError(f"no SessionBundle export: there is no '{EXPORT_META}'", path=path)
+    return exports
+
+
+def convert_export(
+    folder: str,
+    destination: str,
+    *,
+    data: DataMode = "auto",
+    force: bool = False,
+    follow_links: bool = False,
+    patience: Patience | None = None,
+    on_progress: OnProgress | None = None,
+) -> ExportReceipt:
+    """Convert an export to a SavedModel.
+
+    Args:
+        folder: of the export, with its `export.meta`.
+        destination: the folder to be made. The last folder above it is made if need be.
+        data: how data shards of a checkpoint of format V2 get there.
+        force: replace a SavedModel that is there, as a whole, and convert an export although
+            some of its assets are missing.
+        follow_links: as of `WriteOptions`.
+        patience: likewise.
+        on_progress: told bytes of variables copied and bytes to copy, if any are.
+
+    Raises:
+        NotFoundError: there is no such export, or one of its files is missing.
+        CorruptError: it is damaged, or its parts do not fit together.
+        UnsupportedError: it is of a form that is not known.
+        DestinationError: there is something at the destination, or it shares files with the export.
+        CkptError: a file could not be read or written. Nothing is left behind in any case.
+    """
+    export = _Export(folder, force=force)
+    destination = _checked(destination, folder, force=force)
+    with (
+        export.opened() as ckpt,
+        new_folder(os.path.dirname(destination)) as parent,
+        locked_folder(parent, patience),
+        StagedFolder(destination) as staged,
+    ):
+        written = export.write(
+            staged.temporary,
+            ckpt,
+            WriteOptions(data=data, meta="drop", generation="V2", follow_links=follow_links),
+            on_progress,
+        )
+        export.read_back(staged.temporary)
+        _checked(destination, folder, force=force)
+        notes = staged.publish(replace=force)
+    receipt = export.receipt(destination)
+    variables = written.variables
+    if variables is not None:
+        # That the MetaGraph was left behind is not true: the SavedModel is made of it.
+        notes += [note for note in variables.notes if EXPORT_META not in note]
+        variables = _moved(variables, staged.temporary, destination)
+    return replace(
+        receipt, variables=variables, bytes_written=written.bytes, notes=(*receipt.notes, *notes)
+    )
+
+
+def export_receipt(folder: str, destination: str, *, force: bool = False) -> ExportReceipt:
+    """Return what converting would do, as far as it can be told without it.
+
+    Args:
+        folder: as for `convert_export`, like the others.
+        destination: the folder to be made.
+        force: likewise.
+
+    Raises:
+        CkptError: as converting would.
+    """
+    export = _Export(folder, force=force)
+    destination = _checked(destination, folder, force=force)
+    with export.opened():
+        return export.receipt(destination)
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    variables: Receipt | None
+    bytes: int
+
+
+class _Export:
+    """An export, all of which has been checked but for the values of its variables."""
+
+    def __init__(self, folder: str, *, force: bool) -> None:
+        self._folder = folder
+        self._meta = os.path.join(folder, EXPORT_META)
+        with RandomAccessFile(self._meta) as file:
+            self._permissions = file.permissions
+        self._bundle: SessionBundle = read_session_bundle(self._meta)
+        self._assets = find_assets(folder, asset_names(self._bundle), all_needed=not force)
+        self._model: BuiltModel = build_saved_model(self._bundle)
+
+    def opened(self) -> AbstractContextManager[Checkpoint | None]:
+        """Open the checkpoint; there may be none where the graph restores nothing."""
+        try:
+            ckpt = open_checkpoint(os.path.join(self._folder, ""))
+        except MissingFileError:
+            if self._bundle.message.saver_def.restore_op_name:
+                raise
+            return nullcontext()
+        lacking = [key for key in self._model.keys if key not in ckpt.entries]
+        if lacking:
+            ckpt.close()
+            raise CorruptError(
+                f"the graph restores {listed(lacking)}, which the checkpoint does not have",
+                path=self._meta,
+            )
+        return ckpt
+
+    def write(
+        self,
+        folder: str,
+        ckpt: Checkpoint | None,
+        options: WriteOptions,
+        on_progress: OnProgress | None,
+    ) -> _Written:
+        """Write all files of the SavedModel into a folder."""
+        variables = None
+        if ckpt is not None:
+            variables = write_plan(
+                Plan.of(ckpt),
+                os.path.join(folder, _VARIABLES),
+                options,
+                on_progress=on_progress,
+            )
+        with StagedFiles() as staged:
+            copied = 0
+            if self._assets.present:
+                assets = os.path.join(folder, ASSETS_FOLDER)
+                make_folder(assets)
+                copied = copy_assets(self._folder, self._assets.present, assets, staged)
+            file = staged.create(os.path.join(folder, SAVED_MODEL_NAME), mode=0o600)
+            file.take_permissions(self._permissions)
+            file.write(self._model.data)
+            staged.commit()
+        total = copied + len(self._model.data)
+        return _Written(variables, total + (variables.bytes_written if variables else 0))
+
+    def read_back(self, folder: str) -> None:
+        """Check that the message that is there now is what was meant; the rest has been checked."""
+        path = os.path.join(folder, SAVED_MODEL_NAME)
+        with RandomAccessFile(path) as file:
+            if file.read_at(0, file.size) != self._model.data:
+                raise CorruptError("the file reads back otherwise than written", path=path)
+
+    def receipt(self, destination: str) -> ExportReceipt:
+        """Return what is to be written."""
+        return ExportReceipt(
+            source=self._folder,
+            destination=destination,
+            signatures=self._model.signatures,
+            unmapped=self._model.unmapped,
+            assets=self._assets.present,
+            init_op=self._bundle.init_op,
+            variables=None,
+            bytes_written=0,
+            notes=tuple(self._notes()),
+        )
+
+    def _notes(self) -> Iterable[str]:
+        yield from self._model.notes
+        for signature in self._model.unmapped:
+            name = (
+                "default signature" if signature.name is None else f"signature '{signature.name}'"
+            )
+            yield (
+                f"{signature.kind} {name} is not among the signatures, but kept in the collection"
+                f" 'serving_signatures': {signature.reason}"
+            )
+        if not self._model.signatures:
+            yield "the SavedModel has no signatures"
+        for key, placeholder in self._model.unfed:
+            yield (
+                f"signature '{key}' needs the placeholder '{placeholder}', which is not among its"
+                " inputs; tf.saved_model.load refuses that"
+            )
+        if self._assets.missing:
+            yield (
+                f"the graph reads assets that the export lacks: {listed(self._assets.missing)}; "
+                "what needs them fails, the init op first of all"
+            )
+        if self._assets.others:
+            yield f"files that are no assets were left behind: {listed(self._assets.others)}"
+
+
+def _checked(destination: str, folder: str, *, force: bool) -> str:
+    """Return the destination without a slash at its end, if a SavedModel may be written there."""
+    path = destination.rstrip(os.sep)
+    if os.path.basename(path) in ("", os.curdir, os.pardir):
+        raise DestinationError("name the folder that is to be made", path=destination)
+    try:
+        real, source = os.path.realpath(path), os.path.realpath(folder)
+    except ValueError as error:  # a NUL, or text that no file system can spell
+        raise FileAccessError(str(error), path=path) from error
+    if os.path.commonpath([real, source]) in (real, source):
+        raise DestinationError("it shares a folder with the export", path=path)
+    if not os.path.lexists(path):
+        return path
+    if os.path.islink(path) or not os.path.isdir(path):
+        raise DestinationError("it exists already and is not a folder", path=path)
+    try:
+        names = os.listdir(path)
+    except OSError as error:
+        raise file_error(error, path) from error
+    if names and not force:
+        raise DestinationError("it exists already", path=path)
+    if names and not any(name in names for name in SAVED_MODEL_NAMES):
+        raise DestinationError("it is no SavedModel, and nothing else is replaced", path=path)
+    return path
+
+
+def _moved(receipt: Receipt, before: str, after: str) -> Receipt:
+    """Return the receipt for variables whose folder has another name since they were written."""
+    shards = tuple(
+        replace(shard, path=after + shard.path.removeprefix(before)) for shard in receipt.shards
+    )
+    prefix = after + receipt.prefix.removeprefix(before)
+    return replace(receipt, prefix=prefix, shards=shards, notes=())

@@ -1,0 +1,72 @@
+"""What is left over on both sides when a checkpoint is made after the example of another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from ckpttool.checkpoint.kinds.tensors import KINDS
+from ckpttool.checkpoint.nearest import listed, nearest_names, quoted
+from ckpttool.objects.keys import attribute_key
+from ckpttool.surgery.like.places import Place, Places
+from ckpttool.surgery.plan import PlannedTensor
+
+# TensorFlow's `restore` makes this variable itself, and asks for its value.
+SAVE_COUNTER = attribute_key("save_counter")
+_SHOWN = 5
+
+
+def tensors_left(
+    tensors: Iterable[PlannedTensor],
+    kinds: Mapping[str, str],
+    places: Places,
+    free: Iterable[Place],
+) -> list[str]:
+    """Return a note for each kind of tensors without a place, and for weights near misses.
+
+    Args:
+        tensors: those without a place.
+        kinds: what they are, by source key.
+        places: the places of the reference.
+        free: the places that no tensor took.
+    """
+    names = [_name_of(place, places) for place in free]
+    notes = []
+    for kind, keys in _by_kind((kinds[each.source_key], each.key) for each in tensors):
+        note = f"no place in the reference, left out: {kind} ({len(keys)}): {listed(keys)}"
+        near = {key: nearest_names(key, names) for key in keys[:_SHOWN]} if kind == "weight" else {}
+        hints = [f"near to '{key}': {quoted(found)}" for key, found in near.items() if found]
+        notes.append("; ".join([note, *hints]))
+    return notes
+
+
+def places_left(places: Places, free: Iterable[Place]) -> list[str]:
+    """Return a note for each kind of places without a tensor.
+
+    Args:
+        places: the places of the reference.
+        free: those that no tensor took.
+    """
+    kinds = places.reference.graph_kinds
+    names_of = {place.key: places.short_name(place.key) for place in free}
+    names_of.pop(SAVE_COUNTER, None)
+    named = ((kinds[key], name) for key, name in names_of.items())
+    notes = [
+        f"no value in the source, left out of the graph: {kind} ({len(names)}): {listed(names)}"
+        for kind, names in _by_kind(named)
+    ]
+    if any(node.saver for node in places.graph.nodes):
+        notes.append("objects that a function of the program saves are left out of the graph")
+    return notes
+
+
+def _by_kind(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, list[str]]]:
+    found: dict[str, list[str]] = {}
+    for kind, name in pairs:
+        found.setdefault(kind, []).append(name)
+    return sorted(found.items(), key=lambda item: KINDS.index(item[0]))
+
+
+def _name_of(place: Place, places: Places) -> str:
+    """Return the name that a rule may call a place by."""
+    name = place.attribute.full_name
+    return name if len(places.by_name.get(name, ())) == 1 else places.short_name(place.key)

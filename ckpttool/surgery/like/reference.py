@@ -1,0 +1,145 @@
+"""Name-based checkpoints made object-based, after the example of another.
+
+The reference is a checkpoint of the program that shall take the values in. Its object graph is
+followed: a tensor goes to the variable with the same full name, which is the name it had in
+TensorFlow 1. Slots go to the slots of the reference's optimizer for the same variable, the global
+step to its counter. Nothing in the resulting graph is without a value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from ckpttool.checkpoint.open import Checkpoint
+from ckpttool.errors import SurgeryError
+from ckpttool.objects.drops import drop_attributes
+from ckpttool.objects.graph import ObjectGraph
+from ckpttool.objects.values import with_values
+from ckpttool.surgery.like.matching import Matching
+from ckpttool.surgery.like.notes import SAVE_COUNTER, places_left, tensors_left
+from ckpttool.surgery.like.places import Places
+from ckpttool.surgery.plan import AddedCounter, Plan, PlannedTensor
+
+_NO_RULES: Mapping[str, str] = {}
+_SHOWN = 5
+
+
+def follow(
+    plan: Plan,
+    reference: Checkpoint,
+    rules: Mapping[str, str] = _NO_RULES,
+    *,
+    save_counter: int = 1,
+) -> Plan:
+    """Return a name-based plan with the object graph of a reference, and with the keys of that.
+
+    Tensors without a place in the reference are dropped, and so are objects of the reference that
+    no tensor is for; notes name both.
+
+    Args:
+        plan: the plan.
+        reference: an object-based checkpoint. Only its index and object graph are read.
+        rules: for tensors whose names tell nothing: from a key, or a scope of keys, to a full
+            name, an object path or a key of the reference, or to a scope of these. What a rule
+            does to a variable holds for its slots.
+        save_counter: how many checkpoints the program has saved, if the reference counts them:
+            `Checkpoint.restore` asks for that.
+
+    Raises:
+        SelectionError: a rule has nothing to place, or no place for it.
+        KeyCollisionError: two tensors would take the same place.
+        SurgeryError: one of the two is of the wrong style, no weight gets a value, a tensor has
+            another dtype or shape than its place, or it is not certain which place a name means.
+    """
+    if plan.graph is not None:
+        raise SurgeryError("it is object-based already", path=plan.source.prefix)
+    places = Places(reference)
+    matching = Matching(plan, places)
+    matching.by_rules(rules)
+    matching.by_names(slots=False)
+    matching.by_slots()
+    matching.by_names(slots=True)
+    matching.by_roles()
+    tensors = tuple(
+        replace(tensor, key=matching.placed[tensor.key])
+        for tensor in plan.tensors
+        if tensor.key in matching.placed
+    )
+    _refuse_unlike(plan, places, matching)
+    left = tensors_left(matching.left, plan.kinds, places, matching.free)
+    _refuse_without_weights(plan, places, tensors, left)
+    keys = {tensor.key for tensor in tensors}
+    counted = SAVE_COUNTER in places.by_key and SAVE_COUNTER not in keys
+    added = (AddedCounter(SAVE_COUNTER, save_counter),) if counted else ()
+    graph = _emptied(places, {*keys, *(counter.key for counter in added)})
+    notes = (*matching.notes, *left, *places_left(places, matching.free))
+    return replace(plan, tensors=tensors, graph=graph, added=added).with_notes(*notes)
+
+
+def _refuse_without_weights(
+    plan: Plan, places: Places, tensors: tuple[PlannedTensor, ...], left: list[str]
+) -> None:
+    """Refuse a result that holds nothing of what was learned.
+
+    That a step found a counter, or an array called "Variable" one, makes no model.
+
+    Raises:
+        SurgeryError: one of the two has weights, and no tensor became a weight.
+    """
+    theirs = places.reference.graph_kinds
+    ours = plan.kinds.values()
+    if "weight" in theirs.values():
+        reason = "no weight of the reference is called as a tensor of the source"
+        found = any(theirs.get(tensor.key) == "weight" for tensor in tensors)
+    else:
+        reason = "nothing of the reference is called as a weight of the source"
+        placed = {plan.kinds[tensor.source_key] for tensor in tensors}
+        found = "weight" in placed or ("weight" not in ours and bool(tensors))
+    if not found:
+        raise SurgeryError("; ".join([reason, *left]), path=plan.source.prefix)
+
+
+def _refuse_unlike(plan: Plan, places: Places, matching: Matching) -> None:
+    """Refuse tensors that TensorFlow would not restore where they go.
+
+    Raises:
+        SurgeryError: there are such; the message names both shapes.
+    """
+    unlike = []
+    for tensor in plan.tensors:
+        place = places.by_key.get(matching.placed.get(tensor.key, ""))
+        if place is None:
+            continue
+        ours, theirs = tensor.entry, place.entry
+        if (ours.dtype, ours.shape) != (theirs.dtype, theirs.shape):
+            unlike.append(
+                f"'{tensor.key}' is {ours.dtype.name} {list(ours.shape)}, but "
+                f"'{places.short_name(place.key)}' of the reference is {theirs.dtype.name} "
+                f"{list(theirs.shape)}"
+            )
+    if unlike:
+        more = f"; and {len(unlike) - _SHOWN} more" if len(unlike) > _SHOWN else ""
+        raise SurgeryError("; ".join(unlike[:_SHOWN]) + more, path=plan.source.prefix)
+
+
+def _emptied(places: Places, keys: set[str]) -> ObjectGraph:
+    """Return the graph of the reference without the attributes that there is no tensor for.
+
+    Raises:
+        SurgeryError: there is a tensor for half of an attribute.
+    """
+    owners = {key: (place.node_id, place.attribute.name) for key, place in places.by_key.items()}
+    filled = {owner for key, owner in owners.items() if key in keys}
+    halves = [key for key, owner in owners.items() if owner in filled and key not in keys]
+    if halves:
+        raise SurgeryError(
+            "TensorFlow restores the tensors of this object together or not at all; there is none "
+            f"for '{places.short_name(halves[0])}'"
+        )
+    graph = places.graph
+    every = {(node.id, one.name) for node in graph.nodes for one in node.attributes}
+    graph = drop_attributes(graph, every - filled)
+    # What a function of the program's own restores has no attributes.
+    nodes = tuple(replace(node, saver=None) if node.saver else node for node in graph.nodes)
+    return ObjectGraph(with_values(nodes, before=graph.nodes), graph.unknown)

@@ -1,0 +1,18 @@
+"""Writing a plan: the only place where surgery touches files.
+
+plan         writing a plan
+destination  where a checkpoint may be written
+links        whether a file that a link leads to may be carried along
+legacy_sets  the V1 checkpoints that it takes the place of
+stage        the files of a plan, beside their destination
+carry        data shards from source to destination: by link, clone or copy
+layout       where every tensor will lie
+payloads     the bytes of a tensor as a bundle of today holds them
+spread       which file each value goes to when all are written anew
+recode       data shards with every value written anew
+legacy       writing a plan as a checkpoint of format V1
+companions   the `.meta` file and the state file
+watch        whether the source is still what was read
+undo         taking back what was published
+receipt      what was written
+"""

@@ -1,0 +1,262 @@
+"""What stands beside a checkpoint: its `.meta` file and the state file of its folder."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from dataclasses import dataclass
+from typing import Literal
+
+from ckpttool.checkpoint.folder import (
+    META_SUFFIX,
+    STATE_NAME,
+    Generation,
+    checkpoint_name,
+    is_regular,
+)
+from ckpttool.checkpoint.state import CheckpointState, format_state, read_state
+from ckpttool.errors import ChangedError, CkptError, DestinationError, MissingFileError
+from ckpttool.storage.source import Permissions, RandomAccessFile
+from ckpttool.storage.staging import StagedFiles
+from ckpttool.surgery.plan import Plan
+from ckpttool.surgery.write.links import refuse_foreign
+
+MetaMode = Literal["auto", "copy", "drop"]
+META_MODES: tuple[MetaMode, ...] = ("auto", "copy", "drop")
+_TRIES = 5
+_NUMBERED = re.compile(r"(.*)-(\d+)\Z", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedMeta:
+    """What shall become of the `.meta` file of a source; found out before anything is written.
+
+    Attributes:
+        plan: what is written.
+        prefix: the destination.
+        mode: `"auto"`, `"copy"` or `"drop"`.
+        generation: the format that is written.
+        updated: its bytes brought up to date, where a bundle is made of a V1 checkpoint; else
+            None.
+        update_notes: what the user should know of that.
+        follow_links: copy it from wherever a link leads.
+    """
+
+    plan: Plan
+    prefix: str
+    mode: MetaMode
+    generation: Generation
+    updated: bytes | None
+    update_notes: tuple[str, ...] = ()
+    follow_links: bool = False
+
+    def write(self) -> tuple[str | None, list[str]]:
+        """Carry the file along once the checkpoint is there, or say why not.
+
+        Returns:
+            The path of the file at the destination, if there is one, and notes for the user.
+        """
+        plan, mode = self.plan, self.mode
+        source, destination = plan.source.prefix + META_SUFFIX, self.prefix + META_SUFFIX
+        there = is_regular(source)
+        if _same_place(destination, source):
+            return self._keep() if there else (None, [])
+        if not there or mode == "drop" or (mode == "auto" and plan.keys_changed):
+            notes = removal_notes([destination])  # of a checkpoint that was replaced
+            if there and mode == "drop":
+                notes.append(f"'{source}' was left behind")
+            elif there:
+                notes.append(
+                    f"'{source}' was left behind: it names variables that were renamed or dropped"
+                )
+            return None, notes
+        note = f"'{source}' was copied"
+        with RandomAccessFile(source) as file, StagedFiles() as staged:
+            copy = staged.create(destination, mode=0o600)
+            copy.take_permissions(file.permissions)
+            self._refuse_foreign(file)
+            if self.updated is not None:
+                copy.write(self.updated)
+                note += ", its Saver brought up to date"
+            else:
+                for chunk in file.chunks(0, file.size):
+                    copy.write(chunk)
+            staged.commit(replace_last=True)
+        if plan.keys_changed:
+            note += "; it still names the variables as they were"
+        return destination, [note, *self.update_notes]
+
+    def _refuse_foreign(self, file: RandomAccessFile) -> None:
+        if self.updated is None:
+            refuse_foreign(file, self.plan.source.reader.path, follow=self.follow_links)
+
+    def _keep(self) -> tuple[str | None, list[str]]:
+        """Deal with the file of a checkpoint changed in place, or next to which another is."""
+        path = self.plan.source.prefix + META_SUFFIX
+        if self.generation != self.plan.source.generation:
+            return path, [f"'{path}' is as it was: it belongs to the source"]
+        if self.mode == "drop":
+            return None, removal_notes([path]) or [f"'{path}' was removed"]
+        stale = self.plan.keys_changed
+        return path, [f"'{path}' still names the variables as they were"] if stale else []
+
+
+def planned_meta(
+    plan: Plan,
+    prefix: str,
+    mode: MetaMode,
+    generation: Generation,
+    *,
+    follow_links: bool = False,
+) -> PlannedMeta:
+    """Prepare to carry the `.meta` file of the source along.
+
+    It names variables, so with `"auto"` it is carried only where no key changed.
+
+    Args:
+        plan: what is written.
+        prefix: the destination.
+        mode: `"auto"`, `"copy"` or `"drop"`.
+        generation: the format that is written.
+        follow_links: copy it from wherever a link leads.
+
+    Raises:
+        SurgeryError: it is a link that leads elsewhere.
+        CkptError: it has to be brought up to date but cannot be read.
+    """
+    source = plan.source.prefix + META_SUFFIX
+    carried = mode == "copy" or (mode == "auto" and not plan.keys_changed)
+    updated: bytes | None = None
+    notes: tuple[str, ...] = ()
+    if carried and plan.source.generation != generation == "V2" and is_regular(source):
+        from ckpttool.metagraph.loading import updated_metagraph
+
+        updated, notes = updated_metagraph(source)
+    planned = PlannedMeta(plan, prefix, mode, generation, updated, notes, follow_links)
+    if carried and is_regular(source) and not _same_place(prefix, plan.source.prefix):
+        with RandomAccessFile(source) as file:
+            planned._refuse_foreign(file)
+    return planned
+
+
+def _same_place(path: str, other: str) -> bool:
+    """Tell whether two paths are one name in one folder, whatever that name leads to."""
+    folders = {os.path.realpath(os.path.dirname(each)) for each in (path, other)}
+    return len(folders) == 1 and os.path.basename(path) == os.path.basename(other)
+
+
+def removal_notes(paths: list[str]) -> list[str]:
+    """Remove files that are there; return a note for each that cannot be removed."""
+    notes = []
+    for path in paths:
+        try:
+            os.unlink(path)
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            notes.append(f"'{path}' could not be removed: {(error.strerror or '').lower()}")
+    return notes
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedState:
+    """A state file that shall name a checkpoint as the latest.
+
+    Attributes:
+        path: of the state file.
+        prefix: of the checkpoint.
+    """
+
+    path: str
+    prefix: str
+
+    def write(self) -> None:
+        """Write it, once the checkpoint is there.
+
+        What others wrote meanwhile is kept: it is read just before it is replaced.
+
+        Raises:
+            CkptError: it cannot be read any more, or not be written.
+        """
+        for attempt in range(_TRIES):
+            before, permissions = _read_bytes(self.path)
+
+            def refuse_changed(before: bytes | None = before) -> None:
+                if _read_bytes(self.path)[0] != before:
+                    raise ChangedError("others keep changing the state file", path=self.path)
+
+            text = format_state(self._state())
+            with StagedFiles() as staged:
+                file = staged.create(self.path, mode=0o666 if permissions is None else 0o600)
+                if permissions is not None:
+                    file.take_permissions(permissions)
+                file.write(text.encode())
+                try:
+                    staged.commit(replace_last=True, before_last=refuse_changed)
+                    return
+                except ChangedError:
+                    if attempt + 1 == _TRIES:
+                        raise
+
+    def _state(self) -> CheckpointState:
+        folder, name = os.path.split(self.prefix)
+        try:
+            old = read_state(self.path)
+        except MissingFileError:
+            old = CheckpointState()
+        names = [_relative(each, folder) for each in old.all_model_checkpoint_paths]
+        times = dict(zip(names, old.all_model_checkpoint_timestamps, strict=False))
+        names = [each for each in names if each != name] + [name]
+        timestamps: tuple[float, ...] = ()
+        if old.all_model_checkpoint_timestamps:
+            times[name] = time.time()
+            timestamps = tuple(times.get(each, old.last_preserved_timestamp) for each in names)
+        return CheckpointState(name, tuple(names), timestamps, old.last_preserved_timestamp)
+
+
+def planned_state(prefix: str) -> PlannedState:
+    """Prepare to name a checkpoint as the latest in its folder's state file.
+
+    Raises:
+        CkptError: the state file that is there cannot be read, or cannot hold that name.
+    """
+    state = PlannedState(os.path.join(os.path.dirname(prefix), STATE_NAME), prefix)
+    format_state(state._state())
+    return state
+
+
+def _read_bytes(path: str) -> tuple[bytes, Permissions] | tuple[None, None]:
+    try:
+        with RandomAccessFile(path) as file:
+            return file.read_at(0, file.size), file.permissions
+    except MissingFileError:
+        return None, None
+
+
+def check_sequence(prefix: str) -> None:
+    """Refuse a name that a trainer in the same folder is going to use.
+
+    It would write over the files without looking.
+
+    Raises:
+        DestinationError: the name is the next, or a later one, of the folder's checkpoints.
+    """
+    folder, name = os.path.split(prefix)
+    try:
+        latest = checkpoint_name(read_state(os.path.join(folder, STATE_NAME)).model_checkpoint_path)
+    except CkptError:
+        return
+    known, wanted = _NUMBERED.match(latest), _NUMBERED.match(name)
+    if known and wanted and known[1] == wanted[1] and int(wanted[2]) > int(known[2]):
+        raise DestinationError(
+            f"whoever saves checkpoints after '{latest}' in this folder will take that name; "
+            "choose another, or use --force",
+            path=prefix,
+        )
+
+
+def _relative(path: str, folder: str) -> str:
+    """Return a path relative to the folder where it lies in it, else as it is."""
+    inside = os.path.join(os.path.abspath(folder), "")
+    return path[len(inside) :] if path.startswith(inside) else path

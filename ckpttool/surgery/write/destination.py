@@ -1,0 +1,101 @@
+"""Where a checkpoint may be written."""
+
+from __future__ import annotations
+
+import os
+import secrets
+
+from ckpttool.bundle.naming import INDEX_SUFFIX, find_shards, index_path
+from ckpttool.checkpoint.folder import META_SUFFIX, Generation, find_checkpoint
+from ckpttool.errors import DestinationError, MissingFileError
+from ckpttool.surgery.plan import Plan
+from ckpttool.surgery.write.companions import check_sequence
+from ckpttool.surgery.write.legacy_sets import old_files
+
+
+def destination_prefix(typed: str) -> str:
+    """Return the prefix that is meant by the name of a checkpoint to come, or of its index."""
+    return typed.removesuffix(INDEX_SUFFIX)
+
+
+def unused_place(path: str) -> str:
+    """Return a path beside a file or folder that there is nothing at.
+
+    For plans of which nobody has said where they would be written: all else about them is checked.
+    """
+    folder = os.path.dirname(os.path.realpath(path))
+    return os.path.join(folder, f".{secrets.token_hex(8)}")
+
+
+def check_destination(plan: Plan, prefix: str, *, generation: Generation, force: bool) -> None:
+    """Refuse a place where a plan must not be written.
+
+    Args:
+        plan: what would be written.
+        prefix: where to.
+        generation: the format.
+        force: whether a checkpoint that is there may be replaced.
+
+    Raises:
+        DestinationError: something is there, or it is the source itself.
+        MissingFileError: there is no folder to write to.
+    """
+    folder = os.path.dirname(prefix)
+    if not prefix:
+        raise DestinationError("an empty path names no checkpoint")
+    if not os.path.basename(prefix) or os.path.isdir(prefix):
+        raise DestinationError("a folder; a name for the checkpoint must follow", path=prefix)
+    if os.path.lexists(folder) and not os.path.isdir(folder):
+        raise DestinationError("not a folder", path=folder)
+    above = os.path.dirname(folder)
+    if above and not os.path.isdir(above):
+        raise MissingFileError("there is no such folder", path=above)
+    bundle = [path for path in (index_path(prefix), *find_shards(prefix)) if os.path.lexists(path)]
+    legacy = _legacy_at(prefix)
+    there = bundle if generation == "V2" else [*bundle, *legacy]
+    # Of many checkpoints in a folder each would list it again.
+    own = _own_files(plan) if there else []
+    for path in there:
+        if any(_same_name(path, other) for other in own) or _same_file(path, own[0]):
+            raise DestinationError("it shares a file with the source", path=path)
+    # A bundle may get the name of the V1 checkpoint that it is made from: no file of both is one.
+    present = [*bundle, *old_files(plan, prefix).files]
+    meta = prefix + META_SUFFIX
+    if os.path.lexists(meta) and not _same_name(meta, plan.source.prefix + META_SUFFIX):
+        present.append(meta)
+    if present and not force:
+        raise DestinationError("it exists already", path=present[0])
+    if generation == "V1" and bundle:
+        raise DestinationError("a checkpoint of format V2 would be found in its place", path=prefix)
+    if not force:
+        check_sequence(prefix)
+
+
+def _legacy_at(prefix: str) -> list[str]:
+    """Return the files of the V1 checkpoint of this prefix that are there."""
+    found = find_checkpoint(prefix)
+    if found is None or found.prefix != prefix:
+        return []
+    return [path for path in found.files if os.path.lexists(path)]
+
+
+def _own_files(plan: Plan) -> list[str]:
+    location = plan.source.location
+    if location.generation == "V1":
+        return list(location.files)
+    return [index_path(location.prefix), *find_shards(location.prefix)]
+
+
+def _same_name(path: str, other: str) -> bool:
+    """Tell whether two paths are one name, links followed.
+
+    A data shard that is a second name of the source's is no matter: it is replaced, not written to.
+    """
+    return os.path.realpath(path) == os.path.realpath(other)
+
+
+def _same_file(path: str, other: str) -> bool:
+    try:
+        return os.path.samefile(path, other)
+    except OSError:
+        return False

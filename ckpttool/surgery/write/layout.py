@@ -1,0 +1,54 @@
+"""Where every tensor of a plan lies in the shards that are written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ckpttool.bundle.entry import BundleEntry, BundleHeader
+from ckpttool.surgery.write.receipt import ShardReceipt
+from ckpttool.table.builder import TableBuilder
+from ckpttool.tensor.slice_key import encode_slice_key
+from ckpttool.tensor.slices import TensorSlice
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The index of the checkpoint to come, and its shards.
+
+    Attributes:
+        header: of the index.
+        entries: every tensor by key.
+        slices: of partitioned tensors, by key.
+        shards: the data shards, by number.
+    """
+
+    header: BundleHeader
+    entries: dict[str, BundleEntry]
+    slices: dict[str, tuple[tuple[TensorSlice, BundleEntry], ...]]
+    shards: tuple[ShardReceipt, ...]
+
+    def records(self) -> list[tuple[bytes, bytes]]:
+        """Return the records of the index in the order of their keys."""
+        records = [(b"", self.header.encode())]
+        for key, entry in self.entries.items():
+            raw = key.encode("utf-8", "surrogateescape")
+            records.append((raw, entry.encode()))
+            records += [
+                (encode_slice_key(raw, part), stored.encode())
+                for part, stored in self.slices.get(key, ())
+            ]
+        return sorted(records)
+
+    def write_index(self, write: Callable[[bytes | memoryview], object]) -> None:
+        """Write the index as a table."""
+        builder = TableBuilder(write)
+        for key, value in self.records():
+            builder.add(key, value)
+        builder.finish()
+
+    @property
+    def bytes_used(self) -> int:
+        """Bytes of all tensors together."""
+        whole = sum(entry.size for entry in self.entries.values())
+        return whole + sum(part.size for parts in self.slices.values() for _, part in parts)

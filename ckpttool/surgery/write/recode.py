@@ -1,0 +1,230 @@
+"""Writing the values of a plan anew, as data shards of today's form.
+
+Every value is read, checked and written again: little-endian, string lengths in their shortest
+spelling, and, if that is asked for, partitioned tensors as wholes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Set
+
+from ckpttool.bundle.entry import BundleEntry, BundleHeader
+from ckpttool.bundle.naming import index_path, shard_path
+from ckpttool.checkpoint.nearest import listed
+from ckpttool.coding.checksum import crc32c, mask
+from ckpttool.objects.keys import GRAPH_KEY
+from ckpttool.storage.source import Permissions
+from ckpttool.storage.staged_file import StagedFile
+from ckpttool.storage.staging import StagedFiles
+from ckpttool.surgery.plan import Plan, PlannedTensor
+from ckpttool.surgery.write.carry import check_room
+from ckpttool.surgery.write.layout import Layout
+from ckpttool.surgery.write.payloads import Payload, check_slices, payload_shapes, payloads
+from ckpttool.surgery.write.receipt import ShardReceipt
+from ckpttool.surgery.write.spread import Recoding, spread
+from ckpttool.surgery.write.stage import write_counters
+from ckpttool.tensor.dtypes import STRING
+from ckpttool.tensor.shape import element_count
+from ckpttool.tensor.slices import TensorSlice
+from ckpttool.tensor.strings import encode_strings
+
+
+class RecodedStage:
+    """Puts the files of a plan beside their destination, every value written anew.
+
+    Args:
+        plan: what is written.
+        staged: the set of files to add to.
+        prefix: the destination.
+        how: the layout.
+        on_progress: told bytes written and bytes to write.
+
+    Attributes:
+        bytes_written: bytes that were written so far.
+        notes: what the user should know of the writing.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        staged: StagedFiles,
+        prefix: str,
+        how: Recoding,
+        on_progress: Callable[[int, int], None] | None,
+    ) -> None:
+        self.notes = recoding_notes(plan, how)
+        self.bytes_written = 0
+        self._plan = plan
+        self._staged = staged
+        self._prefix = prefix
+        self._how = how
+        self._on_progress = on_progress
+        self._done = self._total = 0
+
+    def all_shards(self, *, taken: Set[int]) -> Layout:
+        """Stage all data shards; return the layout that fits them.
+
+        Args:
+            taken: counts of shards that the destination has files of; another one is used.
+
+        Raises:
+            CkptError: a value is damaged or cannot be stored.
+        """
+        tensors = sorted(self._plan.tensors, key=lambda tensor: _raw(tensor.key))
+        sizes = [self._sizes(tensor) for tensor in tensors]
+        self._total = sum(map(sum, sizes))
+        check_room(self._prefix, self._total)
+        places, count = spread(sizes, self._how, self._plan.source.reader.num_shards)
+        while count in taken:
+            count += 1
+        shards = _Shards(
+            self._staged,
+            self._prefix,
+            count,
+            self._plan.source.reader.permissions,
+            in_order=self._how.max_shard_size is not None,
+        )
+        entries: dict[str, BundleEntry] = {}
+        slices: dict[str, tuple[tuple[TensorSlice, BundleEntry], ...]] = {}
+        for tensor, shard_ids in zip(tensors, places, strict=True):
+            written = [
+                (payload.part, self._write(tensor, payload, shards, shard_id))
+                for payload, shard_id in zip(
+                    payloads(self._plan.source, tensor, join=_joins(tensor, self._how)),
+                    shard_ids,
+                    strict=True,
+                )
+            ]
+            parts = tuple((part, entry) for part, entry in written if part is not None)
+            if parts:
+                # Merging shards, TensorFlow gives this entry the first shard that has a slice.
+                first = min(entry.shard_id for _, entry in parts)
+                whole = BundleEntry(tensor.entry.dtype, tensor.entry.shape, first)
+                entries[tensor.key] = whole._replace(slices=tuple(part for part, _ in parts))
+                slices[tensor.key] = parts
+            else:
+                entries[tensor.key] = written[0][1]
+        if self._plan.graph is not None:
+            entries[GRAPH_KEY] = self._write_graph(shards)
+        if self._plan.added:
+            last = shards.count - 1
+            entries |= write_counters(self._plan.added, shards.file(last), last, big_endian=False)
+        files = shards.finish()
+        self.bytes_written += sum(file.size for file in files)
+        receipts = tuple(ShardReceipt(file.path, file.size, "rewritten") for file in files)
+        return Layout(BundleHeader(num_shards=count), entries, slices, receipts)
+
+    def index(self, layout: Layout) -> None:
+        """Stage the index."""
+        file = self._staged.create(index_path(self._prefix), mode=0o600)
+        file.take_permissions(self._plan.source.reader.permissions)
+        layout.write_index(file.write)
+        self.bytes_written += file.size
+
+    def _sizes(self, tensor: PlannedTensor) -> list[int]:
+        """Return the bytes of each payload of a tensor."""
+        item, join = tensor.entry.dtype.size, _joins(tensor, self._how)
+        if item is not None:
+            return [item * element_count(shape) for _, shape in payload_shapes(tensor, join=join)]
+        return [
+            sum(map(len, payload.chunks))
+            for payload in payloads(self._plan.source, tensor, join=join)
+        ]
+
+    def _write(
+        self, tensor: PlannedTensor, payload: Payload, shards: _Shards, shard_id: int
+    ) -> BundleEntry:
+        file = shards.file(shard_id)
+        offset, crc = file.size, 0
+        for chunk in payload.chunks:
+            if payload.crc is None:
+                crc = crc32c(chunk, crc)
+            file.write(chunk)
+            self._done += len(chunk)
+            if self._on_progress is not None:
+                self._on_progress(self._done, max(self._total, self._done))
+        stored = mask(crc if payload.crc is None else payload.crc)
+        size = file.size - offset
+        return BundleEntry(tensor.entry.dtype, payload.shape, shard_id, offset, size, stored)
+
+    def _write_graph(self, shards: _Shards) -> BundleEntry:
+        plan = self._plan
+        if plan.graph is None or plan.graph_changed:
+            serialized = plan.graph.to_bytes() if plan.graph is not None else b""
+        else:
+            serialized = bytes(plan.source.reader.read(GRAPH_KEY)[()])
+        data, crc = encode_strings([serialized])
+        shard_id = shards.count - 1
+        file = shards.file(shard_id)
+        entry = BundleEntry(STRING, (), shard_id, file.size, len(data), mask(crc))
+        file.write(data)
+        return entry
+
+
+def recoding_notes(plan: Plan, how: Recoding) -> list[str]:
+    """Check the slices of a plan that is to be written anew; return what the user should know.
+
+    Raises:
+        CorruptError: slices of a tensor leave a gap or overlap.
+    """
+    check_slices(plan)
+    joined = [
+        plan.short_name(tensor.key)
+        for tensor in plan.tensors
+        if tensor.entry.slices and _joins(tensor, how) and not how.join_slices
+    ]
+    if not joined:
+        return []
+    return [
+        "stored as wholes, since TensorFlow cannot join slices of their dtypes: "
+        f"{listed(joined)}; a program that has them partitioned cannot restore them"
+    ]
+
+
+def _joins(tensor: PlannedTensor, how: Recoding) -> bool:
+    # TensorFlow would write slices of any dtype, but cannot put these together again.
+    return how.join_slices or not tensor.entry.dtype.joinable
+
+
+class _Shards:
+    """The data shards being written.
+
+    Args:
+        staged: the set of files that they are part of.
+        prefix: the destination.
+        count: how many there will be.
+        like: the permissions that they get.
+        in_order: whether no shard is written to after one with a higher number.
+    """
+
+    def __init__(
+        self, staged: StagedFiles, prefix: str, count: int, like: Permissions, *, in_order: bool
+    ) -> None:
+        self._staged = staged
+        self._prefix = prefix
+        self._like = like
+        self._in_order = in_order
+        self._files: dict[int, StagedFile] = {}
+        self.count = count
+
+    def file(self, shard_id: int) -> StagedFile:
+        """Return a shard to write to."""
+        file = self._files.get(shard_id)
+        if file is None:
+            if self._in_order and self._files:  # more of them than files that can be open
+                next(reversed(self._files.values())).sync()
+            path = shard_path(self._prefix, shard_id, self.count)
+            file = self._files[shard_id] = self._staged.create(path, mode=0o600)
+            file.take_permissions(self._like)
+        return file
+
+    def finish(self) -> list[StagedFile]:
+        """Return all shards in order, their bytes on the disk."""
+        files = [self.file(shard_id) for shard_id in range(self.count)]
+        for file in files:
+            file.sync()
+        return files
+
+
+def _raw(key: str) -> bytes:
+    return key.encode("utf-8", "surrogateescape")

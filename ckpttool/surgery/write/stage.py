@@ -1,0 +1,280 @@
+"""Staging the files of a plan: data shards, a new object graph, the index."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Set
+from dataclasses import replace
+
+from ckpttool.bundle.entry import BundleEntry, BundleHeader
+from ckpttool.bundle.naming import index_path, shard_path
+from ckpttool.coding.checksum import crc32c, mask
+from ckpttool.errors import UnsupportedError
+from ckpttool.objects.keys import GRAPH_KEY
+from ckpttool.storage.source import RandomAccessFile
+from ckpttool.storage.staged_file import StagedFile
+from ckpttool.storage.staging import StagedFiles
+from ckpttool.surgery.plan import AddedCounter, Plan
+from ckpttool.surgery.write.carry import (
+    Carried,
+    DataMode,
+    carry_shard,
+    check_room,
+    copy_extent,
+)
+from ckpttool.surgery.write.layout import Layout
+from ckpttool.surgery.write.links import refuse_foreign
+from ckpttool.surgery.write.receipt import ShardReceipt
+from ckpttool.surgery.write.watch import Watch, carried_extents
+from ckpttool.table.reader import TableReader
+from ckpttool.tensor.dtypes import INT64, STRING
+from ckpttool.tensor.slice_key import encode_slice_key
+from ckpttool.tensor.strings import encode_strings
+
+# Where bytes of the source lie in the destination: by (shard, offset, size) of the source.
+_Moves = dict[tuple[int, int, int], tuple[int, int]]
+
+
+class Stage:
+    """Puts the files of a plan beside their destination.
+
+    Args:
+        plan: what is written.
+        staged: the set of files to add to.
+        prefix: the destination.
+        mode: how data shards get there; may be set later.
+        watch: opens the data shards of the source.
+        on_progress: told bytes copied and bytes to copy.
+        follow_links: carry data shards along from wherever links lead.
+
+    Attributes:
+        bytes_written: bytes that were written so far; links and clones cost none.
+        notes: what the user should know of the writing.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        staged: StagedFiles,
+        prefix: str,
+        mode: DataMode,
+        watch: Watch,
+        on_progress: Callable[[int, int], None] | None,
+        *,
+        follow_links: bool = False,
+    ) -> None:
+        self.notes: list[str] = []
+        self.mode = mode
+        self.bytes_written = 0
+        self._plan = plan
+        self._staged = staged
+        self._prefix = prefix
+        self._watch = watch
+        self._follow_links = follow_links
+        self._on_progress = on_progress
+        self._copied = 0
+        self._to_copy = 0
+        header = plan.source.bundle.header
+        self._header: BundleHeader = header
+        self._extents = carried_extents(plan)
+
+    def no_shards(self) -> Layout:
+        """Return the layout in which every shard stays what it is."""
+        shards = tuple(
+            ShardReceipt(file.path, file.size or 0, "kept")
+            for file in self._plan.source.bundle.shard_files()
+        )
+        count = self._header.num_shards
+        ids = {shard_id: shard_id for shard_id in range(count)}
+        return self._layout(count, lambda entry: entry, ids, shards, None)
+
+    def all_shards(self, *, compact: bool, taken: Set[int]) -> Layout:
+        """Stage all data shards; return the layout that fits them.
+
+        Args:
+            compact: whether to leave dead bytes out.
+            taken: counts of shards that the destination has files of; another one is used.
+        """
+        ids = {old: new for new, old in enumerate(sorted(self._extents))}
+        graph = self._plan.graph if self._plan.graph_changed else None
+        fresh = graph is not None or bool(self._plan.added)
+        count = len(ids) + (fresh and not compact)
+        while count in taken or not count:
+            count += 1
+        self._count_copies(ids, compact=compact)
+        moves: _Moves = {}
+        files: list[tuple[StagedFile, Carried]] = []
+        for old in sorted(self._extents):
+            if compact and files:
+                files[-1][0].sync()  # only the last one may get the object graph
+            path = shard_path(self._prefix, len(files), count)
+            files.append(
+                self._rewrite(old, path, len(files), moves) if compact else self._carry(old, path)
+            )
+        graph_entry, added = None, {}
+        if fresh:
+            if not compact or not files:
+                path = shard_path(self._prefix, len(files), count)
+                files.append((self._new_file(path), "new"))
+            shard_id = len(files) - 1
+            file = files[shard_id][0]
+            if graph is not None:
+                graph_entry = self._write_graph(graph.to_bytes(), file, shard_id)
+            added = write_counters(
+                self._plan.added, file, shard_id, big_endian=self._header.big_endian
+            )
+        while len(files) < count:
+            path = shard_path(self._prefix, len(files), count)
+            files.append((self._new_file(path), "new"))
+        for file, how in files:
+            file.sync()
+            if how in ("copy", "rewritten", "new"):
+                self.bytes_written += file.size
+        shards = tuple(ShardReceipt(file.path, file.size, how) for file, how in files)
+
+        def place(entry: BundleEntry) -> BundleEntry:
+            if not compact:
+                return entry._replace(shard_id=ids.get(entry.shard_id, 0))
+            shard_id, offset = moves[entry.shard_id, entry.offset, entry.size]
+            return entry._replace(shard_id=shard_id, offset=offset)
+
+        layout = self._layout(count, place, ids, shards, graph_entry)
+        return replace(layout, entries=layout.entries | added)
+
+    def index(self, layout: Layout) -> None:
+        """Stage the index.
+
+        Raises:
+            UnsupportedError: an entry of the source has fields that would be lost.
+        """
+        self._refuse_unknown_fields()
+        file = self._new_file(index_path(self._prefix))
+        layout.write_index(file.write)
+        self.bytes_written += file.size
+
+    def _new_file(self, path: str) -> StagedFile:
+        file = self._staged.create(path, mode=0o600)
+        file.take_permissions(self._plan.source.bundle.permissions)
+        return file
+
+    def _layout(
+        self,
+        count: int,
+        place: Callable[[BundleEntry], BundleEntry],
+        ids: dict[int, int],
+        shards: tuple[ShardReceipt, ...],
+        graph_entry: BundleEntry | None,
+    ) -> Layout:
+        entries = {}
+        slices = {}
+        for tensor in self._plan.tensors:
+            if tensor.slices:
+                parts = tuple((part, place(stored)) for part, stored in tensor.slices)
+                slices[tensor.key] = parts
+                first = min(stored.shard_id for _, stored in parts)
+                shard_id = ids.get(tensor.bundle_entry.shard_id, first)
+                entries[tensor.key] = tensor.bundle_entry._replace(shard_id=shard_id)
+            else:
+                entries[tensor.key] = place(tensor.bundle_entry)
+        if graph_entry is None and self._plan.graph is not None:
+            graph_entry = place(self._plan.source.bundle.entries[GRAPH_KEY])
+        if graph_entry is not None:
+            entries[GRAPH_KEY] = graph_entry
+        return Layout(replace(self._header, num_shards=count), entries, slices, shards)
+
+    def _carry(self, old: int, path: str) -> tuple[StagedFile, Carried]:
+        with self._watch.open(self._source_path(old)) as source:
+            if self._prefix == self._plan.source.prefix:  # in place, so a link stays one
+                link = self._staged.symlink(source, path)
+                if link is not None:
+                    return link, "symlink"
+            refuse_foreign(source, self._plan.source.bundle.index.path, follow=self._follow_links)
+            return carry_shard(
+                self._staged,
+                source,
+                path,
+                self._extents[old],
+                mode=self.mode,
+                big_endian=self._header.big_endian,
+                on_bytes=self._advance,
+            )
+
+    def _rewrite(
+        self, old: int, path: str, shard_id: int, moves: _Moves
+    ) -> tuple[StagedFile, Carried]:
+        """Write a shard of the kept tensors alone, in the order in which they lie."""
+        with self._watch.open(self._source_path(old)) as source:
+            file = self._staged.create(path, mode=0o600)
+            file.take_permissions(source.permissions)
+            for extent in sorted(self._extents[old], key=lambda each: each.entry.offset):
+                place = (old, extent.entry.offset, extent.entry.size)
+                if place in moves:
+                    continue  # bytes that two tensors share
+                moves[place] = (shard_id, file.size)
+                copy_extent(
+                    source,
+                    extent,
+                    file.write,
+                    big_endian=self._header.big_endian,
+                    on_bytes=self._advance,
+                )
+        return file, "rewritten"
+
+    def _write_graph(self, serialized: bytes, file: StagedFile, shard_id: int) -> BundleEntry:
+        data, crc = encode_strings([serialized], big_endian=self._header.big_endian)
+        entry = BundleEntry(STRING, (), shard_id, file.size, len(data), mask(crc))
+        file.write(data)
+        return entry
+
+    def _count_copies(self, ids: dict[int, int], *, compact: bool) -> None:
+        """Count the bytes to be copied, as far as that is known beforehand."""
+        if compact:
+            self._to_copy = sum(e.entry.size for each in self._extents.values() for e in each)
+            check_room(self._prefix, self._to_copy)
+        elif self.mode == "copy":
+            shards = self._plan.source.bundle.shard_files()
+            paths = {self._source_path(old) for old in ids}
+            self._to_copy = sum(file.size or 0 for file in shards if file.path in paths)
+
+    def _refuse_unknown_fields(self) -> None:
+        """Refuse to write an index anew where something in it would be lost."""
+        index = self._plan.source.bundle.index
+        with RandomAccessFile(index.path) as file:
+            records = dict(TableReader(file).items())
+        known = dict(self._source_records())
+        for raw, record in records.items():
+            if raw in known and known[raw] != record:
+                raise UnsupportedError(
+                    "a record of the index has fields that are not known and would be lost",
+                    path=index.path,
+                    key=raw.decode("utf-8", "surrogateescape"),
+                )
+
+    def _source_records(self) -> Iterator[tuple[bytes, bytes]]:
+        """Yield the records of the source that are kept, as they would be written."""
+        yield b"", self._header.encode()
+        for tensor in self._plan.tensors:
+            raw = tensor.source_key.encode("utf-8", "surrogateescape")
+            yield raw, tensor.bundle_entry.encode()
+            for part, stored in tensor.slices:
+                yield encode_slice_key(raw, part), stored.encode()
+
+    def _source_path(self, shard_id: int) -> str:
+        return shard_path(self._plan.source.prefix, shard_id, self._header.num_shards)
+
+    def _advance(self, size: int) -> None:
+        self._copied += size
+        if self._on_progress is not None:
+            self._on_progress(self._copied, max(self._to_copy, self._copied))
+
+
+def write_counters(
+    added: Iterable[AddedCounter], file: StagedFile, shard_id: int, *, big_endian: bool
+) -> dict[str, BundleEntry]:
+    """Append what the source does not have to a data shard; return the entries by key."""
+    entries = {}
+    for counter in added:
+        data = counter.stored(big_endian=big_endian)
+        crc = mask(crc32c(data))
+        entries[counter.key] = BundleEntry(INT64, (), shard_id, file.size, len(data), crc)
+        file.write(data)
+    return entries

@@ -1,0 +1,192 @@
+"""Telling whether the files of a source are still those that were read."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterable, Iterator
+
+from ckpttool.bundle.naming import shard_path, split_shard_path
+from ckpttool.bundle.reader import BundleReader
+from ckpttool.errors import CkptError, SurgeryError, TruncatedError
+from ckpttool.objects.keys import GRAPH_KEY
+from ckpttool.storage.folders import sync_folder
+from ckpttool.storage.source import Identity, RandomAccessFile, file_error, identity_of
+from ckpttool.surgery.plan import Plan
+from ckpttool.surgery.write.carry import Extent, verify_extent
+from ckpttool.surgery.write.companions import removal_notes
+from ckpttool.surgery.write.links import refuse_foreign
+
+
+def carried_extents(plan: Plan) -> dict[int, list[Extent]]:
+    """Return what is kept of each data shard of a bundle: its tensors, and an unchanged graph."""
+    extents: dict[int, list[Extent]] = {}
+    for tensor in plan.tensors:
+        for part in tensor.parts:
+            extents.setdefault(part.shard_id, []).append(Extent(tensor.source_key, part))
+    if plan.graph is not None and not plan.graph_changed:
+        graph = plan.source.bundle.entries[GRAPH_KEY]
+        extents.setdefault(graph.shard_id, []).append(Extent(GRAPH_KEY, graph))
+    return extents
+
+
+class Watch:
+    """Notes what the files of a plan's source are, and looks again later.
+
+    Saving a checkpoint anew under its own name, TensorFlow renames new data shards into place
+    first and then writes the index over the old one. In between, the index that was read and the
+    shards do not belong together. So a shard that is younger than the index is read and checked;
+    copying a checkpoint may also make one so, which then costs the time of reading it.
+
+    Raises:
+        MissingFileError: a file is missing.
+        TruncatedError: a shard is shorter than its tensors need it.
+        SurgeryError: the checkpoint is not the one any more that was read, or a younger shard does
+            not belong to the index.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._prefix = plan.source.prefix
+        self._files: dict[str, Identity] = {}
+        self._strays: dict[str, Identity] = {}
+        if plan.source.generation == "V1":
+            self._index = ""  # each file tells of itself
+            self._look_at_files()
+            self.check()
+            return
+        index = plan.source.bundle.index
+        self._index = index.path
+        self._files[index.path] = index.identity
+        # Who had to wait for another run that changed the checkpoint in place finds shards gone.
+        with self.guarding():
+            for shard_id, found in carried_extents(plan).items():
+                self._look_at(shard_path(self._prefix, shard_id, index.header.num_shards), found)
+
+    def refuse_foreign(self, *, follow: bool) -> None:
+        """Refuse data shards that must not be carried along, as carrying them would.
+
+        Raises:
+            SurgeryError: one lies neither with the checkpoint nor in its store.
+        """
+        for path in self._files:
+            if path != self._index and self._index:
+                with self.open(path) as file:
+                    refuse_foreign(file, self._index, follow=follow)
+
+    @contextlib.contextmanager
+    def guarding(self) -> Iterator[None]:
+        """Tell of a source that changes while it is read, not of what then looks damaged."""
+        try:
+            yield
+        except CkptError:
+            self.check()
+            raise
+
+    def open(self, path: str) -> RandomAccessFile:
+        """Open a data shard: the one that was looked at, whatever has its name by now."""
+        file = RandomAccessFile(path)
+        if file.identity != self._files.get(path):
+            file.close()
+            raise _changed(path)
+        return file
+
+    def check(self, *, index: str | None = None) -> None:
+        """Raise `SurgeryError` if a file has been replaced or written to.
+
+        Args:
+            index: where the index is to be found now, if it has been replaced on purpose. Where
+                there is nothing, only the shards are looked at.
+        """
+        for path, identity in self._files.items():
+            now = index if path == self._index and index is not None else path
+            if now == index and not os.path.lexists(now):
+                continue
+            try:
+                same = identity_of(os.stat(now)) == identity
+            except OSError:
+                same = False
+            if not same:
+                raise _changed(path)
+
+    def outdated(self, shards: Iterable[str]) -> list[str]:
+        """Return shards of another count than the index names that are older than it.
+
+        A run that was killed after it had replaced the index left them. Those of a save that is
+        under way are younger, since its index comes last.
+        """
+        count = self._plan.source.bundle.header.num_shards
+        written = self._files[self._index][3]
+        found = []
+        for path in shards:
+            split = split_shard_path(path)
+            with contextlib.suppress(OSError):
+                identity = identity_of(os.lstat(path))
+                if split and split[2] != count and identity[3] < written:
+                    self._strays[path] = identity
+                    found.append(path)
+        return found
+
+    def remove(self, paths: list[str]) -> list[str]:
+        """Remove files of the source, but only those that are still the ones that were read.
+
+        Returns:
+            A note for each that could not be removed.
+        """
+        same = []
+        for path in paths:
+            with contextlib.suppress(OSError):
+                known = self._files.get(path, self._strays.get(path))
+                if known is None or identity_of(os.stat(path)) == known:
+                    same.append(path)
+        notes = removal_notes(same)
+        sync_folder(os.path.dirname(self._prefix) or os.curdir)
+        return notes
+
+    def _look_at_files(self) -> None:
+        reader = self._plan.source.reader
+        known = {} if isinstance(reader, BundleReader) else reader.identities
+        for file in reader.shard_files():
+            try:
+                found = identity_of(os.stat(file.path))
+            except OSError as error:
+                if file.path in known:
+                    raise _changed(file.path) from error
+                raise file_error(error, file.path) from error
+            self._files[file.path] = known.get(file.path, found)
+
+    def _look_at(self, path: str, extents: list[Extent]) -> None:
+        last = max(extents, key=lambda each: each.entry.offset + each.entry.size)
+        end = last.entry.offset + last.entry.size
+        try:
+            status = os.stat(path)
+        except OSError as error:
+            raise file_error(error, path).locate(key=last.key) from error
+        if status.st_size < end:
+            raise TruncatedError(
+                f"the data shard has {status.st_size} bytes, its tensors need {end}",
+                path=path,
+                key=last.key,
+            )
+        self._files[path] = identity_of(status)
+        if status.st_mtime_ns > self._files[self._index][3]:
+            self._verify(path, extents)
+
+    def _verify(self, path: str, extents: list[Extent]) -> None:
+        big_endian = self._plan.source.bundle.header.big_endian
+        with RandomAccessFile(path) as file:
+            for extent in sorted(extents, key=lambda each: each.entry.offset):
+                try:
+                    verify_extent(file, extent, big_endian=big_endian)
+                except CkptError as error:
+                    raise SurgeryError(
+                        f"the data shard is younger than the index and does not belong to it: it "
+                        f"is being written, or damaged ({error.message})",
+                        path=path,
+                        offset=extent.entry.offset,
+                        key=extent.key,
+                    ) from error
+
+
+def _changed(path: str) -> SurgeryError:
+    return SurgeryError("the checkpoint changed while it was read", path=path)

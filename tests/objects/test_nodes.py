@@ -1,0 +1,220 @@
+from __future__ import annotations
+
+import gc
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ckpttool import pb
+from ckpttool.errors import CorruptError
+from ckpttool.objects.nodes import (
+    Attribute,
+    Edge,
+    Node,
+    RegisteredSaver,
+    SlotVariable,
+    decode_nodes,
+    encode_nodes,
+)
+from tests.metagraph.graph_files import FIXTURES, MADE, load
+
+# Checkpoint(v=Variable(3.5, name="nm")) as TensorFlow 2.21 saves it.
+SMALL = bytes.fromhex(
+    "0a0b0a05080112017"
+    "62a020801"
+    "0a3812320a0e5641524941424c455f56414c554512026e6d1a1c762f2e41545452494255544553"
+    "2f5641524941424c455f56414c55452a020801"
+)
+SMALL_NODES = (
+    Node(0, (Edge("v", 1),), has_values=True),
+    Node(
+        1,
+        attributes=(Attribute("VARIABLE_VALUE", "nm", "v/.ATTRIBUTES/VARIABLE_VALUE"),),
+        has_values=True,
+    ),
+)
+
+
+def test_bytes_by_hand() -> None:
+    assert decode_nodes(SMALL) == (SMALL_NODES, b"")
+    assert encode_nodes(SMALL_NODES) == SMALL
+
+
+@pytest.mark.parametrize("name", [*MADE, *FIXTURES])
+def test_the_bytes_are_tensorflows(name: str) -> None:
+    data = load(name).graph
+    nodes, unknown = decode_nodes(data)
+    assert encode_nodes(nodes, unknown) == data
+    assert not unknown
+    assert [node.id for node in nodes] == list(range(len(nodes)))
+
+
+def test_some_fixtures_are_of_old_writers() -> None:
+    stated = {
+        name: {node.has_values is None for node in decode_nodes(load(name).graph)[0]}
+        for name in FIXTURES
+    }
+    assert {True} in stated.values()
+    assert {False} in stated.values()
+    assert all(len(kinds) == 1 for kinds in stated.values())
+
+
+@pytest.mark.parametrize(
+    ("node", "data"),
+    [
+        (Node(0), "0a00"),
+        (Node(0, has_values=False), "0a022a00"),
+        (Node(0, has_values=True), "0a042a020801"),
+        (Node(0, (Edge("", 0),)), "0a020a00"),
+        (Node(0, (Edge("é", 0),)), "0a060a041202c3a9"),
+        (Node(0, attributes=(Attribute("", "", "k", True),)), "0a0712051a016b2001"),
+        (Node(0, slots=(SlotVariable(0, "m", 0),)), "0a051a0312016d"),
+        (Node(0, saver=RegisteredSaver("p.s", "x")), "0a0a22080a03702e73120178"),
+        (Node(0, saver=RegisteredSaver("", "")), "0a022200"),
+    ],
+)
+def test_presence_of_fields(node: Node, data: str) -> None:
+    assert encode_nodes((node,)) == bytes.fromhex(data)
+    assert decode_nodes(bytes.fromhex(data)) == ((node,), b"")
+
+
+_NAMES = st.text(max_size=4)
+_NODES = st.integers(1, 4).flatmap(
+    lambda total: st.tuples(
+        *(
+            st.builds(
+                Node,
+                st.just(node_id),
+                st.lists(
+                    st.builds(Edge, _NAMES, st.integers(0, total - 1)),
+                    max_size=3,
+                    unique_by=lambda edge: edge.name,
+                ).map(tuple),
+                st.lists(
+                    st.builds(Attribute, _NAMES, _NAMES, _NAMES, st.booleans()), max_size=2
+                ).map(tuple),
+                st.lists(
+                    st.builds(
+                        SlotVariable,
+                        st.integers(0, total - 1),
+                        _NAMES,
+                        st.integers(0, total - 1),
+                    ),
+                    max_size=2,
+                ).map(tuple),
+                st.none() | st.builds(RegisteredSaver, _NAMES, _NAMES),
+                st.none() | st.booleans(),
+            )
+            for node_id in range(total)
+        )
+    )
+)
+
+
+@given(_NODES)
+def test_round_trip(nodes: tuple[Node, ...]) -> None:
+    data = encode_nodes(nodes)
+    assert decode_nodes(data) == (nodes, b"")
+    assert pb.TrackableObjectGraph.FromString(data).SerializeToString() == data
+
+
+def with_unknown_fields() -> bytes:
+    """Return a graph with a field of number 99 in every message that it is made of."""
+    more = bytes.fromhex("9a0601") + b"?"  # field 99, one byte
+
+    def field(number: int, *parts: bytes) -> bytes:
+        body = b"".join(parts)
+        return bytes((number << 3 | 2, len(body))) + body
+
+    return (
+        field(
+            1,
+            field(1, field(2, b"c"), more),
+            field(2, field(1, b"a"), more),
+            field(3, field(2, b"m"), more),
+            field(4, field(1, b"s"), more),
+            field(5, b"\x08\x01", more),
+            more,
+        )
+        + field(1)
+        + more
+    )
+
+
+def test_unknown_fields_are_kept() -> None:
+    data = with_unknown_fields()
+    nodes, unknown = decode_nodes(data)
+    more = bytes.fromhex("9a06013f")
+    assert unknown == more
+    assert nodes[0].children == (Edge("c", 0, more),)
+    assert nodes[0].attributes[0].unknown == more
+    assert nodes[0].slots[0].unknown == more
+    assert nodes[0].saver == RegisteredSaver("s", "")
+    assert nodes[0].has_values is True
+    again = encode_nodes(nodes, unknown)
+    assert decode_nodes(again) == (nodes, unknown)
+    # Those of singular messages come in a second piece; parsed they are the same message.
+    assert pb.TrackableObjectGraph.FromString(again) == pb.TrackableObjectGraph.FromString(data)
+    assert again.count(more) == data.count(more) == 7
+
+
+BAD = [
+    ("no root", b"", "no root"),
+    ("cut off", SMALL[:-1], "not a tensorflow.TrackableObjectGraph"),
+    ("not UTF-8", bytes.fromhex("0a050a031201ff"), "not a tensorflow.TrackableObjectGraph"),
+    ("child beyond", bytes.fromhex("0a070a050801120176"), "child 'v' of node 0 is node 1, but"),
+    ("child below", bytes.fromhex("0a0d0a0b08ffffffffffffffffff01"), "node -1"),
+    ("slot's variable", bytes.fromhex("0a071a050807120178"), "slot 'x' of node 0 is node 7"),
+    ("slot's node", bytes.fromhex("0a071a051201781809"), "slot 'x' of node 0 is node 9"),
+    (
+        "same name twice",
+        encode_nodes((Node(0, (Edge("a", 0), Edge("b", 0), Edge("a", 0))),)),
+        "node 0 has two children named 'a'",
+    ),
+]
+
+
+@pytest.mark.parametrize(("data", "message"), [row[1:] for row in BAD], ids=[row[0] for row in BAD])
+def test_bad_graphs(data: bytes, message: str) -> None:
+    with pytest.raises(CorruptError, match=message):
+        decode_nodes(data, path="some/ckpt")
+
+
+def test_messages_stay_short() -> None:
+    with pytest.raises(CorruptError) as caught:
+        decode_nodes(encode_nodes((Node(0, (Edge("x" * 100_000, 5),)),)))
+    assert len(str(caught.value)) < 400
+
+
+@given(st.binary(max_size=80))
+def test_any_bytes_give_nodes_or_an_error(data: bytes) -> None:
+    try:
+        nodes, unknown = decode_nodes(data)
+    except CorruptError:
+        return
+    assert decode_nodes(encode_nodes(nodes, unknown)) == (nodes, unknown)
+
+
+@given(st.integers(0, len(SMALL) * 8 - 1))
+def test_flipped_bits(bit: int) -> None:
+    data = bytearray(SMALL)
+    data[bit // 8] ^= 1 << bit % 8
+    try:
+        nodes, unknown = decode_nodes(bytes(data))
+    except CorruptError:
+        return
+    assert decode_nodes(encode_nodes(nodes, unknown)) == (nodes, unknown)
+
+
+def test_garbage_collection_goes_on_afterwards() -> None:
+    assert gc.isenabled()
+    with pytest.raises(CorruptError):
+        decode_nodes(bytes.fromhex("0a070a050801120176"))
+    assert gc.isenabled()
+    gc.disable()
+    try:
+        decode_nodes(SMALL)
+        assert not gc.isenabled()
+    finally:
+        gc.enable()

@@ -20,7 +20,7 @@ import ckpttool
 from ckpttool.query.check.update import update_lock
 from ckpttool.render.check.lock import lock_text
 from ckpttool.surgery.convert import plan_conversion
-from ckpttool.surgery.write.plan import write_plan
+from ckpttool.surgery.writing.plan import write_plan
 
 _ROOT = Path(__file__).resolve().parents[1]
 _FIXTURES = _ROOT / "fixtures"

@@ -38,9 +38,9 @@ from ckpttool.surgery.export.saved_model import (
     find_exports,
 )
 from ckpttool.surgery.rules import Rule
-from ckpttool.surgery.write.destination import unused_place
-from ckpttool.surgery.write.plan import OnProgress, WriteOptions, plan_receipt, write_plan
-from ckpttool.surgery.write.spread import Recoding
+from ckpttool.surgery.writing.destination import unused_place
+from ckpttool.surgery.writing.plan import OnProgress, WriteOptions, plan_receipt, write_plan
+from ckpttool.surgery.writing.spread import Recoding
 
 _NUMBER = re.compile(r"-([0-9]{1,18})\Z")
 

@@ -16,9 +16,9 @@ from ckpttool.surgery import rules as rule_kinds
 from ckpttool.surgery.convert import FORMS, Form
 from ckpttool.surgery.rules import Rule
 from ckpttool.surgery.tables import load_table
-from ckpttool.surgery.write.companions import META_MODES, MetaMode
-from ckpttool.surgery.write.plan import Patience, WriteOptions
-from ckpttool.surgery.write.spread import Recoding
+from ckpttool.surgery.writing.companions import META_MODES, MetaMode
+from ckpttool.surgery.writing.plan import Patience, WriteOptions
+from ckpttool.surgery.writing.spread import Recoding
 
 EXAMPLES = (
     ("ckpt convert-legacy old.ckpt-7 -o out/model.ckpt-7", "A V1 checkpoint as V2."),

@@ -9,7 +9,7 @@ from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.cli import options
 from ckpttool.cli.writing import FORMATS, Destination, carry_out, write_options
 from ckpttool.surgery.plan import Plan
-from ckpttool.surgery.prune import (
+from ckpttool.surgery.pruning import (
     OPTIMIZER_KINDS,
     SLOT_KINDS,
     WEIGHT_KINDS,

@@ -10,7 +10,7 @@ from ckpttool.cli import options
 from ckpttool.cli.writing import FORMATS, Destination, carry_out, write_options
 from ckpttool.surgery import rules as rule_kinds
 from ckpttool.surgery.plan import Plan
-from ckpttool.surgery.rename import promote_averages, rename
+from ckpttool.surgery.renaming import promote_averages, rename
 from ckpttool.surgery.rules import Rule
 from ckpttool.surgery.tables import list_tables, load_table
 

@@ -14,10 +14,10 @@ import click
 
 from ckpttool.cli import options
 from ckpttool.cli.failures import Terminated
-from ckpttool.surgery.write.carry import DATA_MODES
-from ckpttool.surgery.write.companions import META_MODES
-from ckpttool.surgery.write.destination import destination_prefix, unused_place
-from ckpttool.surgery.write.plan import (
+from ckpttool.surgery.writing.carry import DATA_MODES
+from ckpttool.surgery.writing.companions import META_MODES
+from ckpttool.surgery.writing.destination import destination_prefix, unused_place
+from ckpttool.surgery.writing.plan import (
     LOCK_TIMEOUT,
     Patience,
     WriteOptions,

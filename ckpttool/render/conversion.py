@@ -22,7 +22,7 @@ from ckpttool.render.surgery import (
 from ckpttool.render.table import Column, RowFormat, write_rows
 from ckpttool.surgery.export.saved_model import ExportReceipt
 from ckpttool.surgery.plan import Plan
-from ckpttool.surgery.write.receipt import Receipt
+from ckpttool.surgery.writing.receipt import Receipt
 
 SCHEMA = "ckpt.convert-legacy/1"
 

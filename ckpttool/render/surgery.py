@@ -13,7 +13,7 @@ from ckpttool.render.jsonout import write_json
 from ckpttool.render.source import source_document
 from ckpttool.render.table import Column, RowFormat, write_rows
 from ckpttool.surgery.plan import Change, Plan
-from ckpttool.surgery.write.receipt import Receipt
+from ckpttool.surgery.writing.receipt import Receipt
 
 _BYTES = Column("bytes", align="right", human=humanize.size)
 CHANGE_COLUMNS = (

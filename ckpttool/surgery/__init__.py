@@ -1,14 +1,14 @@
 """Changing checkpoints: what to change is planned first, and written in one place.
 
-plan     a checkpoint as it shall become, with the list of changes
-rules    rules that give tensors and objects new names
-tables   rename tables that come with the package
-rename   a plan with other names
+plan        a checkpoint as it shall become, with the list of changes
+rules       rules that give tensors and objects new names
+tables      rename tables that come with the package
+renaming    a plan with other names
 edge_notes  what a rename did to the graph that no key shows
-prune    a plan with fewer tensors
-flatten  an object-based plan with the names of TensorFlow 1
-like     a name-based plan with the object graph of another checkpoint
-convert  checkpoints of old forms brought up to date
-export   a SessionBundle export made a SavedModel
-write    writing a plan
+pruning     a plan with fewer tensors
+flattening  an object-based plan with the names of TensorFlow 1
+like        a name-based plan with the object graph of another checkpoint
+convert     checkpoints of old forms brought up to date
+export      a SessionBundle export made a SavedModel
+writing     writing a plan
 """

@@ -15,17 +15,17 @@ from ckpttool.checkpoint.state import STATE_NAME, CheckpointState, format_state,
 from ckpttool.errors import DestinationError, MissingFileError, SurgeryError
 from ckpttool.storage.source import Permissions, RandomAccessFile
 from ckpttool.storage.staging import StagedFiles
-from ckpttool.surgery.flatten import flatten
+from ckpttool.surgery.flattening import flatten
 from ckpttool.surgery.like.reference import follow
 from ckpttool.surgery.plan import Plan
-from ckpttool.surgery.rename import rename
+from ckpttool.surgery.renaming import rename
 from ckpttool.surgery.rules import MoveRule, Rule
-from ckpttool.surgery.write.companions import planned_state
-from ckpttool.surgery.write.destination import destination_prefix
-from ckpttool.surgery.write.payloads import payloads
-from ckpttool.surgery.write.plan import WriteOptions
-from ckpttool.surgery.write.receipt import Receipt
-from ckpttool.surgery.write.spread import Recoding
+from ckpttool.surgery.writing.companions import planned_state
+from ckpttool.surgery.writing.destination import destination_prefix
+from ckpttool.surgery.writing.payloads import payloads
+from ckpttool.surgery.writing.plan import WriteOptions
+from ckpttool.surgery.writing.receipt import Receipt
+from ckpttool.surgery.writing.spread import Recoding
 from ckpttool.tensor.dtypes import STRING
 
 Form = Literal["v2", "v1", "name-based"]

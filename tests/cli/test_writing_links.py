@@ -243,7 +243,7 @@ def test_what_a_state_file_names_in_a_folder_below_may_be_changed(tmp_path: Path
 
 def test_the_engine_does_not_follow_a_state_file_out_of_its_folder_either(tmp_path: Path) -> None:
     from ckpttool.surgery.plan import Plan
-    from ckpttool.surgery.write.plan import replace_source
+    from ckpttool.surgery.writing.plan import replace_source
 
     plain(tmp_path / "outside")
     (tmp_path / "run").mkdir()

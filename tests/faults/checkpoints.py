@@ -11,12 +11,12 @@ from ckpttool.bundle.entry import BundleEntry
 from ckpttool.bundle.reader import BundleReader
 from ckpttool.checkpoint.open import open_checkpoint
 from ckpttool.surgery.plan import Plan
-from ckpttool.surgery.prune import prune
-from ckpttool.surgery.rename import rename
+from ckpttool.surgery.pruning import prune
+from ckpttool.surgery.renaming import rename
 from ckpttool.surgery.rules import parse_move
-from ckpttool.surgery.write.carry import DataMode
-from ckpttool.surgery.write.plan import WriteOptions, replace_source, write_plan
-from ckpttool.surgery.write.receipt import Receipt
+from ckpttool.surgery.writing.carry import DataMode
+from ckpttool.surgery.writing.plan import WriteOptions, replace_source, write_plan
+from ckpttool.surgery.writing.receipt import Receipt
 from tests.support import encoder
 from tests.support.fixtures import bundle
 from tests.support.handmade import Bundle

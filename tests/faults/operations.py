@@ -22,11 +22,11 @@ from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.checkpoint.save import save_checkpoint
 from ckpttool.surgery.convert import Form, conversion_options, plan_conversion
 from ckpttool.surgery.plan import Plan
-from ckpttool.surgery.prune import SLOT_KINDS, prune, select_drops
-from ckpttool.surgery.rename import rename
+from ckpttool.surgery.pruning import SLOT_KINDS, prune, select_drops
+from ckpttool.surgery.renaming import rename
 from ckpttool.surgery.rules import parse_move
-from ckpttool.surgery.write.plan import WriteOptions, replace_source, write_plan
-from ckpttool.surgery.write.spread import Recoding
+from ckpttool.surgery.writing.plan import WriteOptions, replace_source, write_plan
+from ckpttool.surgery.writing.spread import Recoding
 from ckpttool.tensor.values import Array
 from tests.legacy import handmade as v1
 from tests.legacy.handmade import legacy_fixture

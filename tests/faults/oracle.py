@@ -18,7 +18,7 @@ from ckpttool.legacy.reader import LegacyReader
 from ckpttool.storage.leftovers import LOCK_SUFFIX
 from ckpttool.storage.temporary import TEMPORARY_SUFFIX
 from ckpttool.surgery.plan import Plan
-from ckpttool.surgery.write.plan import WriteOptions, replace_source
+from ckpttool.surgery.writing.plan import WriteOptions, replace_source
 from tests.faults.operations import STATE, Operation
 from tests.legacy.handmade import torn
 from tests.support.answers import Answer, value_bytes, values

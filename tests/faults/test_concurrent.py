@@ -20,9 +20,9 @@ from ckpttool.checkpoint.open import open_checkpoint
 from ckpttool.errors import ChangedError, CkptError, MissingFileError, SurgeryError
 from ckpttool.query.verify.addresses import verify
 from ckpttool.surgery.plan import Plan
-from ckpttool.surgery.rename import rename
+from ckpttool.surgery.renaming import rename
 from ckpttool.surgery.rules import MoveRule
-from ckpttool.surgery.write.plan import WriteOptions, write_plan
+from ckpttool.surgery.writing.plan import WriteOptions, write_plan
 from tests.faults import trainer
 from tests.faults.counts import MOMENTS, count
 from tests.faults.operations import OPERATIONS, Operation

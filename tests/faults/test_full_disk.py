@@ -16,7 +16,7 @@ from ckpttool.checkpoint.open import open_checkpoint
 from ckpttool.errors import CkptError, DestinationError, FileAccessError
 from ckpttool.storage.temporary import TEMPORARY_SUFFIX
 from ckpttool.surgery.plan import Plan
-from ckpttool.surgery.write.plan import WriteOptions, write_plan
+from ckpttool.surgery.writing.plan import WriteOptions, write_plan
 from tests.faults.counts import FULL, count
 from tests.faults.operations import OPERATIONS, Operation
 from tests.faults.oracle import Oracle, snapshot

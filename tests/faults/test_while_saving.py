@@ -17,10 +17,10 @@ from ckpttool.checkpoint.state import read_state
 from ckpttool.errors import ChangedError, CkptError, CorruptError, MissingFileError, SurgeryError
 from ckpttool.query.verify.addresses import verify
 from ckpttool.surgery.plan import Plan
-from ckpttool.surgery.rename import rename
+from ckpttool.surgery.renaming import rename
 from ckpttool.surgery.rules import MoveRule
-from ckpttool.surgery.write.carry import DataMode
-from ckpttool.surgery.write.plan import WriteOptions, replace_source, write_plan
+from ckpttool.surgery.writing.carry import DataMode
+from ckpttool.surgery.writing.plan import WriteOptions, replace_source, write_plan
 from tests.faults import trainer
 from tests.faults.counts import MOMENTS, count
 from tests.support.answers import value_bytes

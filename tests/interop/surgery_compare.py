@@ -8,11 +8,11 @@ from typing import Any
 
 from ckpttool.checkpoint.open import open_checkpoint
 from ckpttool.surgery.plan import Plan
-from ckpttool.surgery.prune import prune, select_drops
-from ckpttool.surgery.rename import rename
+from ckpttool.surgery.pruning import prune, select_drops
+from ckpttool.surgery.renaming import rename
 from ckpttool.surgery.rules import Rule
-from ckpttool.surgery.write.plan import WriteOptions, replace_source, write_plan
-from ckpttool.surgery.write.receipt import Receipt
+from ckpttool.surgery.writing.plan import WriteOptions, replace_source, write_plan
+from ckpttool.surgery.writing.receipt import Receipt
 from tests.interop.values import Content, content
 
 Change = Callable[[Plan], Plan]

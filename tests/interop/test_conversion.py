@@ -16,11 +16,11 @@ import pytest
 
 from ckpttool.checkpoint.open import open_checkpoint
 from ckpttool.surgery.convert import conversion_options
-from ckpttool.surgery.flatten import flatten
+from ckpttool.surgery.flattening import flatten
 from ckpttool.surgery.like.reference import follow
 from ckpttool.surgery.plan import Plan
-from ckpttool.surgery.write.plan import WriteOptions, write_plan
-from ckpttool.surgery.write.spread import Recoding
+from ckpttool.surgery.writing.plan import WriteOptions, write_plan
+from ckpttool.surgery.writing.spread import Recoding
 from tests.interop import conversion_saver
 from tests.interop.conversion_programs import NAMES, program
 from tests.interop.process import Saver

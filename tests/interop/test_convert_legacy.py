@@ -18,7 +18,7 @@ import pytest
 
 import ckpttool
 from ckpttool.bundle.writer import BundleWriter
-from ckpttool.surgery.write.spread import Recoding
+from ckpttool.surgery.writing.spread import Recoding
 from ckpttool.tensor.dtypes import STRING, dtype_of_name
 from ckpttool.tensor.slices import parse_slice
 from tests.interop.process import Oracle, summary

@@ -14,8 +14,8 @@ import pytest
 
 from ckpttool.checkpoint.kinds.tensors import kinds_from_names
 from ckpttool.checkpoint.open import open_checkpoint
-from ckpttool.surgery.prune import OPTIMIZER_KINDS, SLOT_KINDS
-from ckpttool.surgery.rename import promote_averages
+from ckpttool.surgery.pruning import OPTIMIZER_KINDS, SLOT_KINDS
+from ckpttool.surgery.renaming import promote_averages
 from tests.interop.kinds_programs import CASES, Trained, Truth, train
 from tests.interop.process import OLDER
 from tests.interop.surgery_compare import operate, pruning

@@ -14,8 +14,8 @@ from ckpttool.legacy.naming import shard_pattern
 from ckpttool.legacy.reader import LegacyReader
 from ckpttool.legacy.writer import LegacyWriter
 from ckpttool.surgery.plan import Plan
-from ckpttool.surgery.write.plan import WriteOptions, write_plan
-from ckpttool.surgery.write.spread import Recoding
+from ckpttool.surgery.writing.plan import WriteOptions, write_plan
+from ckpttool.surgery.writing.spread import Recoding
 from ckpttool.tensor.dtypes import DType, dtype_of_name
 from tests.interop.partitions import grid, numpy_index, spec
 from tests.interop.process import Oracle, summary

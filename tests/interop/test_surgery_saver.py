@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from ckpttool.surgery.prune import OPTIMIZER_KINDS, SLOT_KINDS, WEIGHT_KINDS
-from ckpttool.surgery.rename import promote_averages
+from ckpttool.surgery.pruning import OPTIMIZER_KINDS, SLOT_KINDS, WEIGHT_KINDS
+from ckpttool.surgery.renaming import promote_averages
 from ckpttool.surgery.rules import PrefixRule, Rule, StripPrefixRule, parse_move, parse_substitution
 from tests.interop import surgery_saver
 from tests.interop.process import Saver

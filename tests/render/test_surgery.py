@@ -18,10 +18,10 @@ from ckpttool.render.console import Terminal
 from ckpttool.render.surgery import summary_line, write_changes
 from ckpttool.schemas import load_schema
 from ckpttool.surgery.plan import Plan
-from ckpttool.surgery.prune import prune, select_drops
-from ckpttool.surgery.rename import rename
+from ckpttool.surgery.pruning import prune, select_drops
+from ckpttool.surgery.renaming import rename
 from ckpttool.surgery.rules import PrefixRule
-from ckpttool.surgery.write.receipt import Receipt, ShardReceipt
+from ckpttool.surgery.writing.receipt import Receipt, ShardReceipt
 from tests.support.fixtures import bundle, bundles
 
 SAVER = "v2/tf2.21/saver_v2/model.ckpt-3"

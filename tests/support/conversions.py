@@ -15,9 +15,9 @@ from ckpttool.legacy.writer import LegacyWriter
 from ckpttool.query.verify.addresses import verify
 from ckpttool.query.verify.findings import Finding
 from ckpttool.surgery.convert import Form, conversion_options, plan_conversion
-from ckpttool.surgery.write.plan import WriteOptions, write_plan
-from ckpttool.surgery.write.receipt import Receipt
-from ckpttool.surgery.write.spread import Recoding
+from ckpttool.surgery.writing.plan import WriteOptions, write_plan
+from ckpttool.surgery.writing.receipt import Receipt
+from ckpttool.surgery.writing.spread import Recoding
 from ckpttool.tensor.dtypes import DTYPES, STRING, DType, dtype_of_name
 from ckpttool.tensor.slices import parse_slice
 from tests.support import encoder

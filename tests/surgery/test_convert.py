@@ -30,8 +30,8 @@ from ckpttool.surgery.convert import (
 )
 from ckpttool.surgery.plan import Plan
 from ckpttool.surgery.rules import Rule, parse_move, parse_substitution
-from ckpttool.surgery.write.plan import WriteOptions, write_plan
-from ckpttool.surgery.write.spread import Recoding
+from ckpttool.surgery.writing.plan import WriteOptions, write_plan
+from ckpttool.surgery.writing.spread import Recoding
 from tests.legacy.handmade import legacy_fixture
 from tests.support import conversions
 from tests.support.conversions import SHARDED, SINGLE, copy_v1, everything, old_strings, write_v1

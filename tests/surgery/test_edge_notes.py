@@ -6,7 +6,7 @@ import pytest
 
 from ckpttool.checkpoint.open import open_checkpoint
 from ckpttool.surgery.plan import Plan
-from ckpttool.surgery.rename import rename
+from ckpttool.surgery.renaming import rename
 from ckpttool.surgery.rules import parse_move
 from tests.support.fixtures import bundle
 

@@ -18,7 +18,7 @@ import ckpttool
 from ckpttool.checkpoint.open import open_checkpoint
 from ckpttool.errors import KeyCollisionError, SelectionError
 from ckpttool.surgery.plan import Plan
-from ckpttool.surgery.rename import rename
+from ckpttool.surgery.renaming import rename
 from ckpttool.surgery.rules import MoveRule, TableRule
 from ckpttool.surgery.tables import list_tables, load_table
 

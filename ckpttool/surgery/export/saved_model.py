@@ -32,9 +32,9 @@ from ckpttool.storage.staged_folder import StagedFolder
 from ckpttool.storage.staging import StagedFiles
 from ckpttool.surgery.export.assets import ASSETS_FOLDER, asset_names, copy_assets, find_assets
 from ckpttool.surgery.plan import Plan
-from ckpttool.surgery.write.carry import DataMode
-from ckpttool.surgery.write.plan import OnProgress, WriteOptions, write_plan
-from ckpttool.surgery.write.receipt import Receipt
+from ckpttool.surgery.writing.carry import DataMode
+from ckpttool.surgery.writing.plan import OnProgress, WriteOptions, write_plan
+from ckpttool.surgery.writing.receipt import Receipt
 
 _VERSION = re.compile(r"[0-9]{8}\Z")
 _VARIABLES = os.path.join("variables", "variables")

@@ -18,10 +18,10 @@ from ckpttool.query.diff.results import TensorDiff
 from ckpttool.query.diff.scopes import apply_moves, find_moves, rename_map
 from ckpttool.query.listing import TensorRow
 from ckpttool.surgery.plan import Plan
-from ckpttool.surgery.prune import prune
-from ckpttool.surgery.rename import rename
+from ckpttool.surgery.pruning import prune
+from ckpttool.surgery.renaming import rename
 from ckpttool.surgery.rules import MoveRule, parse_move, read_map
-from ckpttool.surgery.write.plan import write_plan
+from ckpttool.surgery.writing.plan import write_plan
 from tests.support.fixtures import bundle
 from tests.support.limits import time_limit
 

@@ -15,10 +15,10 @@ from ckpttool.checkpoint.open import open_checkpoint
 from ckpttool.errors import KeyCollisionError, SelectionError, SurgeryError
 from ckpttool.objects.graph import Attribute, ObjectGraph, RegisteredSaver
 from ckpttool.objects.keys import GRAPH_KEY, attribute_key
-from ckpttool.surgery.flatten import flatten
+from ckpttool.surgery.flattening import flatten
 from ckpttool.surgery.like.reference import follow
 from ckpttool.surgery.plan import AddedCounter, Plan
-from ckpttool.surgery.write.plan import write_plan
+from ckpttool.surgery.writing.plan import write_plan
 from tests.support.fixtures import BundleFixture, bundle, bundles
 from tests.surgery.graphs import VARIABLE, Slot, graph_of, holding
 from tests.surgery.references import (

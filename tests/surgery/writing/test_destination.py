@@ -12,9 +12,9 @@ from ckpttool.checkpoint.folder import Generation
 from ckpttool.checkpoint.open import open_checkpoint
 from ckpttool.errors import CkptError, DestinationError, MissingFileError
 from ckpttool.surgery.plan import Plan
-from ckpttool.surgery.write.destination import check_destination, destination_prefix
-from ckpttool.surgery.write.legacy_sets import old_files
-from ckpttool.surgery.write.plan import WriteOptions, write_plan
+from ckpttool.surgery.writing.destination import check_destination, destination_prefix
+from ckpttool.surgery.writing.legacy_sets import old_files
+from ckpttool.surgery.writing.plan import WriteOptions, write_plan
 from tests.faults.checkpoints import names
 from tests.support.conversions import SHARDED, copy_v1, everything, write_v1
 from tests.support.handmade import Bundle

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ckpttool.legacy.naming import shard_path, shard_pattern
-from ckpttool.surgery.write.carry import Carried
+from ckpttool.surgery.writing.carry import Carried
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ckpttool.bundle.entry import BundleEntry, BundleHeader
-from ckpttool.surgery.write.receipt import ShardReceipt
+from ckpttool.surgery.writing.receipt import ShardReceipt
 from ckpttool.table.builder import TableBuilder
 from ckpttool.tensor.slice_key import encode_slice_key
 from ckpttool.tensor.slices import TensorSlice

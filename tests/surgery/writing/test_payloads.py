@@ -9,8 +9,8 @@ import pytest
 from ckpttool.checkpoint.open import open_checkpoint
 from ckpttool.errors import ChecksumError, CkptError, CorruptError
 from ckpttool.surgery.plan import Plan
-from ckpttool.surgery.write import payloads as module
-from ckpttool.surgery.write.payloads import Payload, check_slices, payload_shapes, payloads
+from ckpttool.surgery.writing import payloads as module
+from ckpttool.surgery.writing.payloads import Payload, check_slices, payload_shapes, payloads
 from ckpttool.tensor.dtypes import DType, dtype_of_name
 from ckpttool.tensor.slices import parse_slice
 from ckpttool.tensor.values import Array, encode_array

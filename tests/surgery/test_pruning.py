@@ -20,7 +20,7 @@ from ckpttool.errors import CkptError, SelectionError, SurgeryError
 from ckpttool.objects.graph import Node, ObjectGraph
 from ckpttool.objects.keys import GRAPH_KEY
 from ckpttool.surgery.plan import Plan
-from ckpttool.surgery.prune import (
+from ckpttool.surgery.pruning import (
     OPTIMIZER_KINDS,
     SLOT_KINDS,
     WEIGHT_KINDS,
@@ -28,9 +28,9 @@ from ckpttool.surgery.prune import (
     prune,
     select_drops,
 )
-from ckpttool.surgery.rename import rename
+from ckpttool.surgery.renaming import rename
 from ckpttool.surgery.rules import MoveRule, SubstituteRule
-from ckpttool.surgery.write.plan import WriteOptions, write_plan
+from ckpttool.surgery.writing.plan import WriteOptions, write_plan
 from tests.support.fixtures import BundleFixture, bundle, bundles
 from tests.surgery.graphs import VARIABLE, graph_of, holding, keys_of
 

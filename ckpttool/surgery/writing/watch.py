@@ -13,9 +13,9 @@ from ckpttool.objects.keys import GRAPH_KEY
 from ckpttool.storage.folders import sync_folder
 from ckpttool.storage.source import Identity, RandomAccessFile, file_error, identity_of
 from ckpttool.surgery.plan import Plan
-from ckpttool.surgery.write.carry import Extent, verify_extent
-from ckpttool.surgery.write.companions import removal_notes
-from ckpttool.surgery.write.links import refuse_foreign
+from ckpttool.surgery.writing.carry import Extent, verify_extent
+from ckpttool.surgery.writing.companions import removal_notes
+from ckpttool.surgery.writing.links import refuse_foreign
 
 
 def carried_extents(plan: Plan) -> dict[int, list[Extent]]:

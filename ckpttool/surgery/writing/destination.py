@@ -9,8 +9,8 @@ from ckpttool.bundle.naming import INDEX_SUFFIX, find_shards, index_path
 from ckpttool.checkpoint.folder import META_SUFFIX, Generation, find_checkpoint
 from ckpttool.errors import DestinationError, MissingFileError
 from ckpttool.surgery.plan import Plan
-from ckpttool.surgery.write.companions import check_sequence
-from ckpttool.surgery.write.legacy_sets import old_files
+from ckpttool.surgery.writing.companions import check_sequence
+from ckpttool.surgery.writing.legacy_sets import old_files
 
 
 def destination_prefix(typed: str) -> str:

@@ -12,7 +12,7 @@ from ckpttool.errors import CkptError, SurgeryError
 from ckpttool.storage.folders import sync_folder
 from ckpttool.storage.source import Identity, identity_of
 from ckpttool.storage.staging import StagedFiles, remove_quietly
-from ckpttool.surgery.write.layout import Layout
+from ckpttool.surgery.writing.layout import Layout
 
 
 class Undo:

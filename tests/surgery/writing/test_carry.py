@@ -22,8 +22,8 @@ from ckpttool.errors import (
     TruncatedError,
 )
 from ckpttool.surgery.plan import Plan
-from ckpttool.surgery.write.carry import DataMode
-from ckpttool.surgery.write.plan import WriteOptions, write_plan
+from ckpttool.surgery.writing.carry import DataMode
+from ckpttool.surgery.writing.plan import WriteOptions, write_plan
 from tests.faults.checkpoints import (
     MODES,
     NAMES,

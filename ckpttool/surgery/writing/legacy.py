@@ -17,11 +17,11 @@ from ckpttool.errors import DestinationError, SurgeryError
 from ckpttool.legacy.naming import shard_path
 from ckpttool.legacy.writer import LegacyWriter
 from ckpttool.surgery.plan import Plan, PlannedTensor
-from ckpttool.surgery.write.legacy_sets import OldFiles, old_files
-from ckpttool.surgery.write.payloads import check_slices, payload_shapes
-from ckpttool.surgery.write.receipt import ShardReceipt
-from ckpttool.surgery.write.spread import Recoding, spread
-from ckpttool.surgery.write.watch import Watch
+from ckpttool.surgery.writing.legacy_sets import OldFiles, old_files
+from ckpttool.surgery.writing.payloads import check_slices, payload_shapes
+from ckpttool.surgery.writing.receipt import ShardReceipt
+from ckpttool.surgery.writing.spread import Recoding, spread
+from ckpttool.surgery.writing.watch import Watch
 from ckpttool.tensor.shape import element_count
 from ckpttool.tensor.slices import TensorSlice
 from ckpttool.tensor.values import Array

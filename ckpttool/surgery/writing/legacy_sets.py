@@ -18,7 +18,7 @@ from ckpttool.legacy.naming import find_sets
 from ckpttool.storage.folders import sync_folder
 from ckpttool.storage.staging import StagedFiles
 from ckpttool.surgery.plan import Plan
-from ckpttool.surgery.write.companions import removal_notes
+from ckpttool.surgery.writing.companions import removal_notes
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,9 @@ from ckpttool.bundle.entry import BundleEntry
 from ckpttool.checkpoint.open import open_checkpoint
 from ckpttool.errors import KeyCollisionError, SelectionError, SurgeryError
 from ckpttool.objects.keys import GRAPH_KEY, attribute_key
-from ckpttool.surgery.flatten import flatten
+from ckpttool.surgery.flattening import flatten
 from ckpttool.surgery.plan import Plan
-from ckpttool.surgery.write.plan import write_plan
+from ckpttool.surgery.writing.plan import write_plan
 from tests.support.fixtures import BundleFixture, bundle, bundles
 from tests.surgery.graphs import VARIABLE
 from tests.surgery.references import name_based, object_based

@@ -21,11 +21,11 @@ from ckpttool.errors import (
 from ckpttool.legacy import writer as writer_module
 from ckpttool.legacy.writer import _MOST_BYTES
 from ckpttool.surgery.plan import Plan
-from ckpttool.surgery.prune import prune
-from ckpttool.surgery.rename import rename
+from ckpttool.surgery.pruning import prune
+from ckpttool.surgery.renaming import rename
 from ckpttool.surgery.rules import parse_move
-from ckpttool.surgery.write.plan import WriteOptions, plan_receipt, replace_source, write_plan
-from ckpttool.surgery.write.spread import Recoding
+from ckpttool.surgery.writing.plan import WriteOptions, plan_receipt, replace_source, write_plan
+from ckpttool.surgery.writing.spread import Recoding
 from ckpttool.tensor.dtypes import dtype_of_name
 from tests.faults.checkpoints import names
 from tests.legacy.handmade import LegacyFixture, legacy_fixtures

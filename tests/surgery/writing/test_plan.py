@@ -20,9 +20,9 @@ from ckpttool.errors import (
 )
 from ckpttool.objects.keys import GRAPH_KEY
 from ckpttool.surgery.plan import Plan
-from ckpttool.surgery.rename import rename
+from ckpttool.surgery.renaming import rename
 from ckpttool.surgery.rules import parse_move
-from ckpttool.surgery.write.plan import WriteOptions, plan_receipt, replace_source, write_plan
+from ckpttool.surgery.writing.plan import WriteOptions, plan_receipt, replace_source, write_plan
 from tests.faults.checkpoints import (
     MODES,
     NAMES,

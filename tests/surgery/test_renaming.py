@@ -13,7 +13,7 @@ from ckpttool.errors import KeyCollisionError, SelectionError, SurgeryError
 from ckpttool.objects.graph import ObjectGraph
 from ckpttool.objects.keys import ATTRIBUTES, GRAPH_KEY, escape, object_path
 from ckpttool.surgery.plan import Plan
-from ckpttool.surgery.rename import promote_averages, rename
+from ckpttool.surgery.renaming import promote_averages, rename
 from ckpttool.surgery.rules import (
     MoveRule,
     PrefixRule,

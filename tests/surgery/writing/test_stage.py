@@ -14,7 +14,7 @@ from ckpttool.checkpoint.open import Checkpoint, open_checkpoint
 from ckpttool.errors import UnsupportedError
 from ckpttool.objects.keys import GRAPH_KEY
 from ckpttool.surgery.plan import Plan
-from ckpttool.surgery.write.plan import WriteOptions, write_plan
+from ckpttool.surgery.writing.plan import WriteOptions, write_plan
 from tests.faults.checkpoints import (
     OBJECTS,
     SHARDS,

@@ -12,8 +12,8 @@ from ckpttool.checkpoint.open import open_checkpoint
 from ckpttool.checkpoint.state import CheckpointState, read_state
 from ckpttool.checkpoint.tf_train import latest_checkpoint
 from ckpttool.errors import CorruptError, DestinationError, FileAccessError
-from ckpttool.surgery.write.companions import MetaMode, removal_notes
-from ckpttool.surgery.write.plan import WriteOptions
+from ckpttool.surgery.writing.companions import MetaMode, removal_notes
+from ckpttool.surgery.writing.plan import WriteOptions
 from tests.faults.checkpoints import (
     NAMES,
     OBJECTS,

@@ -14,17 +14,17 @@ from ckpttool.storage.source import RandomAccessFile
 from ckpttool.storage.staged_file import StagedFile
 from ckpttool.storage.staging import StagedFiles
 from ckpttool.surgery.plan import AddedCounter, Plan
-from ckpttool.surgery.write.carry import (
+from ckpttool.surgery.writing.carry import (
     Carried,
     DataMode,
     carry_shard,
     check_room,
     copy_extent,
 )
-from ckpttool.surgery.write.layout import Layout
-from ckpttool.surgery.write.links import refuse_foreign
-from ckpttool.surgery.write.receipt import ShardReceipt
-from ckpttool.surgery.write.watch import Watch, carried_extents
+from ckpttool.surgery.writing.layout import Layout
+from ckpttool.surgery.writing.links import refuse_foreign
+from ckpttool.surgery.writing.receipt import ShardReceipt
+from ckpttool.surgery.writing.watch import Watch, carried_extents
 from ckpttool.table.reader import TableReader
 from ckpttool.tensor.dtypes import INT64, STRING
 from ckpttool.tensor.slice_key import encode_slice_key

@@ -36,8 +36,8 @@ from ckpttool.storage.locks import locked_folder
 from ckpttool.storage.source import RandomAccessFile
 from ckpttool.storage.staging import StagedFiles
 from ckpttool.surgery.plan import Plan, refuse_damage
-from ckpttool.surgery.write.carry import DataMode
-from ckpttool.surgery.write.companions import (
+from ckpttool.surgery.writing.carry import DataMode
+from ckpttool.surgery.writing.companions import (
     MetaMode,
     PlannedMeta,
     PlannedState,
@@ -45,18 +45,18 @@ from ckpttool.surgery.write.companions import (
     planned_state,
     removal_notes,
 )
-from ckpttool.surgery.write.destination import check_destination
-from ckpttool.surgery.write.layout import Layout
-from ckpttool.surgery.write.legacy_sets import old_files
-from ckpttool.surgery.write.links import replacement_notes
-from ckpttool.surgery.write.receipt import Receipt, ShardReceipt
-from ckpttool.surgery.write.spread import Recoding
-from ckpttool.surgery.write.stage import Stage
-from ckpttool.surgery.write.undo import Undo
-from ckpttool.surgery.write.watch import Watch
+from ckpttool.surgery.writing.destination import check_destination
+from ckpttool.surgery.writing.layout import Layout
+from ckpttool.surgery.writing.legacy_sets import old_files
+from ckpttool.surgery.writing.links import replacement_notes
+from ckpttool.surgery.writing.receipt import Receipt, ShardReceipt
+from ckpttool.surgery.writing.spread import Recoding
+from ckpttool.surgery.writing.stage import Stage
+from ckpttool.surgery.writing.undo import Undo
+from ckpttool.surgery.writing.watch import Watch
 
 if TYPE_CHECKING:
-    from ckpttool.surgery.write.recode import RecodedStage
+    from ckpttool.surgery.writing.recode import RecodedStage
 
 OnProgress = Callable[[int, int], None]
 
@@ -141,7 +141,7 @@ def write_plan(
                     )
                     layout = stage.all_shards(compact=options.compact, taken=_counts(old))
                 else:
-                    from ckpttool.surgery.write.recode import RecodedStage  # it needs NumPy
+                    from ckpttool.surgery.writing.recode import RecodedStage  # it needs NumPy
 
                     how = options.recoding or Recoding()
                     stage = RecodedStage(plan, staged, prefix, how, on_progress)
@@ -231,13 +231,13 @@ def plan_receipt(plan: Plan, prefix: str | None, options: WriteOptions | None = 
     elif options.recoding is None and not options.compact and generation == "V2":
         watch.refuse_foreign(follow=options.follow_links)
     if generation == "V1":
-        from ckpttool.surgery.write.legacy import check_legacy
+        from ckpttool.surgery.writing.legacy import check_legacy
 
         _refuse_modes(options, target)
         force = options.force or prefix is None
         check_legacy(plan, target, options.recoding or Recoding(), force=force)
     elif options.recoding is not None or plan.source.generation == "V1":
-        from ckpttool.surgery.write.recode import recoding_notes
+        from ckpttool.surgery.writing.recode import recoding_notes
 
         notes = (*notes, *recoding_notes(plan, options.recoding or Recoding()))
     planned_meta(plan, target, options.meta, generation, follow_links=options.follow_links)
@@ -288,7 +288,7 @@ def _write_legacy(
     *,
     force: bool,
 ) -> Receipt:
-    from ckpttool.surgery.write.legacy import write_legacy
+    from ckpttool.surgery.writing.legacy import write_legacy
 
     _refuse_modes(options, prefix)
     recoding = options.recoding or Recoding()

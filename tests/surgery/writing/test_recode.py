@@ -17,8 +17,8 @@ from ckpttool.errors import CkptError, CorruptError, MissingFileError
 from ckpttool.legacy.writer import _MOST_BYTES
 from ckpttool.objects.keys import GRAPH_KEY
 from ckpttool.surgery.plan import Plan
-from ckpttool.surgery.write.plan import WriteOptions, plan_receipt, write_plan
-from ckpttool.surgery.write.spread import Recoding
+from ckpttool.surgery.writing.plan import WriteOptions, plan_receipt, write_plan
+from ckpttool.surgery.writing.spread import Recoding
 from ckpttool.tensor.dtypes import STRING, dtype_of_name
 from tests.faults.checkpoints import SLICES, names, stored
 from tests.legacy.handmade import LegacyFixture, legacy_fixtures

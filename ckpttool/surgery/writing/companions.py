@@ -20,7 +20,7 @@ from ckpttool.errors import ChangedError, CkptError, DestinationError, MissingFi
 from ckpttool.storage.source import Permissions, RandomAccessFile
 from ckpttool.storage.staging import StagedFiles
 from ckpttool.surgery.plan import Plan
-from ckpttool.surgery.write.links import refuse_foreign
+from ckpttool.surgery.writing.links import refuse_foreign
 
 MetaMode = Literal["auto", "copy", "drop"]
 META_MODES: tuple[MetaMode, ...] = ("auto", "copy", "drop")

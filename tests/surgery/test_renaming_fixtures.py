@@ -18,9 +18,9 @@ from ckpttool.errors import CkptError
 from ckpttool.objects.graph import ObjectGraph
 from ckpttool.objects.keys import ATTRIBUTES, GRAPH_KEY, escape
 from ckpttool.surgery.plan import Plan
-from ckpttool.surgery.rename import rename
+from ckpttool.surgery.renaming import rename
 from ckpttool.surgery.rules import MoveRule, Rule, SubstituteRule
-from ckpttool.surgery.write.plan import replace_source, write_plan
+from ckpttool.surgery.writing.plan import replace_source, write_plan
 from tests.support.fixtures import BundleFixture, bundles, folder_contents
 
 ALL = bundles()

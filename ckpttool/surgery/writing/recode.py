@@ -17,12 +17,12 @@ from ckpttool.storage.source import Permissions
 from ckpttool.storage.staged_file import StagedFile
 from ckpttool.storage.staging import StagedFiles
 from ckpttool.surgery.plan import Plan, PlannedTensor
-from ckpttool.surgery.write.carry import check_room
-from ckpttool.surgery.write.layout import Layout
-from ckpttool.surgery.write.payloads import Payload, check_slices, payload_shapes, payloads
-from ckpttool.surgery.write.receipt import ShardReceipt
-from ckpttool.surgery.write.spread import Recoding, spread
-from ckpttool.surgery.write.stage import write_counters
+from ckpttool.surgery.writing.carry import check_room
+from ckpttool.surgery.writing.layout import Layout
+from ckpttool.surgery.writing.payloads import Payload, check_slices, payload_shapes, payloads
+from ckpttool.surgery.writing.receipt import ShardReceipt
+from ckpttool.surgery.writing.spread import Recoding, spread
+from ckpttool.surgery.writing.stage import write_counters
 from ckpttool.tensor.dtypes import STRING
 from ckpttool.tensor.shape import element_count
 from ckpttool.tensor.slices import TensorSlice

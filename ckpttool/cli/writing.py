@@ -146,7 +146,9 @@ def carry_out(
     prefix = plan.source.prefix if destination.in_place else destination.prefix
     source = Source.of(plan.source)  # beforehand: in place there is no such checkpoint afterwards
     if destination.dry_run:
-        place = None if destination.in_place else prefix or unused_place(plan.source.prefix)
+        place = None if destination.in_place else prefix
+        if prefix is None:
+            place = unused_place(plan.source.prefix)
         receipt = plan_receipt(plan, place, how)
     else:
         end_cleanly()

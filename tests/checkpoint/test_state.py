@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -121,7 +122,8 @@ def test_any_bytes_give_a_state_or_an_error(text: bytes) -> None:
         state = parse_state(text)
     except CorruptError:
         return
-    assert parse_state(format_state(state).encode()) == state
+    # A byte order mark is not written again.
+    assert parse_state(format_state(state).encode()) == replace(state, marked=False)
 
 
 _TIMES = st.floats(min_value=0, allow_infinity=False)

@@ -244,7 +244,7 @@ def test_a_graph_that_cannot_be_read(here: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "message", "lines"),
     [
-        (("single/model.ckpt-3",), "Missing option '-o'", 2),
+        (("single/model.ckpt-3",), "-o DST says where to write", 2),
         (("-o", "q"), "Missing argument 'SRC'", 2),
         (("new", "-o", "q", "--shards", "2", "--max-shard-size", "9"), "exclude each other", 2),
         (("new", "-o", "q", "--shards", "0"), "Invalid value for '--shards'", 2),
@@ -275,8 +275,11 @@ def test_force(here: Path) -> None:
     assert everything(here / "new") == everything(here / "single/model.ckpt-3")
     assert len(list(here.glob("new.data-*"))) == 2  # the old one had another count
     words = (NAME, "new", "-o", "single/model.ckpt-2", "--to", "v1", "--force")
-    refuse(here, *words, message="only a single file of format V1 can be replaced, by a single")
+    run(here, *words)  # in two files, so the single one of that name goes
+    assert not (here / "single/model.ckpt-2").exists()
+    assert everything(here / "single/model.ckpt-2") == everything(here / "new")
     run(here, *words, "--shards", "1")
+    assert not list((here / "single").glob("model.ckpt-2-*"))
     assert everything(here / "single/model.ckpt-2") == everything(here / "new")
 
 

@@ -214,8 +214,8 @@ def _note_relative(tally: Tally, distances: Array, sizes: Array) -> None:
     ratios = distances / sizes
     largest = ratios.max()
     if not np.isfinite(largest):
-        nonzero = sizes > 0
-        ratios = distances[nonzero] / sizes[nonzero]
+        some = (sizes > 0) & (distances > 0)  # equal elements are no ratio of zero
+        ratios = distances[some] / sizes[some]
         largest = np.fmax.reduce(ratios, initial=-1)  # NaN is an infinity by another
     if largest > tally.max_rel:
         tally.max_rel = float(largest)

@@ -146,6 +146,12 @@ def test_no_distance_overflows(dtype: str, a: int, b: int, distance: int) -> Non
     assert found.mean_abs == distance / 2
 
 
+def test_equal_elements_have_no_part_in_the_largest_ratio() -> None:
+    a, b = np.array([1, 5, 0], np.float32), np.array([0, 5, 0], np.float32)
+    assert compared(a, b).max_rel is None  # by what is 0 in B nothing can be divided
+    assert compared(a + 1, b + 1).max_rel == 1
+
+
 @pytest.mark.parametrize("name", SMALL)
 def test_small_floats_are_taken_exactly(name: str) -> None:
     dtype = np.dtype(getattr(ml_dtypes, name))

@@ -6,7 +6,6 @@ rows       the tensors of a listing, held by columns
 grouping   tensors summed up by scope, or numbered layers folded into one row
 folder     the checkpoints of a folder
 tree       the object graph, or the scopes, as a tree
-graph      the object graph, node by node
 shards     whether the data shards are there, and long enough
 summary    what a checkpoint is, in short
 values     the values of tensors, and numbers that sum them up

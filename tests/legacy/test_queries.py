@@ -13,7 +13,7 @@ from ckpttool.checkpoint.open import open_checkpoint
 from ckpttool.query.folder import list_folder
 from ckpttool.query.listing import list_tensors
 from ckpttool.query.summary import summarize
-from ckpttool.query.values.detail import Values, describe_tensor
+from ckpttool.query.values.detail import Values, describe_tensors
 from ckpttool.query.values.npy import write_npy
 from ckpttool.query.values.parts import Part
 from ckpttool.query.values.targets import Target
@@ -93,7 +93,7 @@ def test_parts_and_details(fixture: LegacyFixture) -> None:
             assert digest(whole) == facts.sha256
             joined = np.concatenate(list(part.blocks()))
             assert digest(joined) == facts.sha256
-            detail = describe_tensor(ckpt, key, limit=None)
+            (detail,) = describe_tensors(ckpt, [Target(key)], limit=None)
             assert detail.shape == facts.shape and detail.verified
             assert isinstance(detail.content, Values) and detail.content.complete
 

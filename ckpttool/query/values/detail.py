@@ -11,9 +11,9 @@ import numpy as np
 
 from ckpttool.bundle.reader import BundleReader
 from ckpttool.checkpoint.open import Checkpoint
-from ckpttool.errors import CkptError
+from ckpttool.errors import CkptError, UnsupportedError
+from ckpttool.objects.graph import Node, ObjectGraph
 from ckpttool.objects.keys import GRAPH_KEY
-from ckpttool.query.graph import GraphDetail, describe_graph
 from ckpttool.query.values.parts import Part
 from ckpttool.query.values.statistics import (
     Histogram,
@@ -106,6 +106,24 @@ class Variants:
         return len(self.elements) == prod(self.shape)
 
 
+@dataclass(frozen=True, slots=True)
+class GraphDetail:
+    """The object graph.
+
+    Attributes:
+        graph: all of it.
+        nodes: the objects by id, as many as were asked for.
+    """
+
+    graph: ObjectGraph
+    nodes: tuple[Node, ...]
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing is left out."""
+        return len(self.nodes) == len(self.graph.nodes)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class TensorDetail:
     """A tensor, or a part of one, that has been read.
@@ -178,30 +196,6 @@ def describe_tensors(
     return details
 
 
-def describe_tensor(
-    ckpt: Checkpoint,
-    name: str,
-    *,
-    limit: int | None = TEXT_LIMIT,
-    nodes: int | None = NODE_LIMIT,
-    bins: int = 0,
-) -> TensorDetail:
-    """Describe one tensor.
-
-    Args:
-        ckpt: the checkpoint.
-        name: its key or object path.
-        limit: how many elements to keep; None for all.
-        nodes: how many nodes of the object graph to keep; None for all.
-        bins: how many bins a histogram shall have; none is made by default.
-
-    Raises:
-        MissingKeyError: there is no such tensor.
-    """
-    target = Target(ckpt.resolve(name))
-    return next(describe_tensors(ckpt, [target], limit=limit, nodes=nodes, bins=bins))
-
-
 def _describe(
     ckpt: Checkpoint,
     target: Target,
@@ -215,7 +209,7 @@ def _describe(
     content: Values | Variants | GraphDetail | None = None
     summary = bars = None
     if target.key == GRAPH_KEY and part.dtype == STRING and part.shape == ():
-        content = describe_graph(ckpt, limit=nodes) if values else None
+        content = _graph(ckpt, nodes) if values else None
         summary = None if values else statistics(part)
     elif part.dtype == VARIANT:
         content = _variants(part, limit) if values else None
@@ -243,6 +237,14 @@ def _describe(
         histogram=bars,
         content=content,
     )
+
+
+def _graph(ckpt: Checkpoint, limit: int | None) -> GraphDetail:
+    graph = ckpt.object_graph
+    if graph is None:
+        raise UnsupportedError("a name-based checkpoint has no object graph", path=ckpt.prefix)
+    _ = graph.paths  # which fail before anything is printed, or not at all
+    return GraphDetail(graph, graph.nodes[:limit])
 
 
 def _stored(ckpt: Checkpoint, key: str) -> int | None:

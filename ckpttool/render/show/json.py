@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import TextIO
 
-from ckpttool.query.graph import GraphDetail
+from ckpttool.objects.graph import Node
 from ckpttool.query.source import Source
-from ckpttool.query.values.detail import TensorDetail, Values, Variants
+from ckpttool.query.values.detail import GraphDetail, TensorDetail, Values, Variants
 from ckpttool.query.values.statistics import Statistics
 from ckpttool.query.values.variants import InnerTensor, VariantDetail
 from ckpttool.render.jsonout import write_json, write_jsonl
@@ -69,7 +69,38 @@ def _value(content: Values | Variants | GraphDetail) -> object:
         return content.nested()
     if isinstance(content, Variants):
         return _nest([_variant(element) for element in content.elements], content.shape)
-    return asdict(content)
+    return {
+        "nodes": [_node(node, content.graph.paths) for node in content.nodes],
+        "total": len(content.graph.nodes),
+        "slots": len(content.graph.slots),
+    }
+
+
+def _node(node: Node, paths: Sequence[str | None]) -> dict[str, object]:
+    return {
+        "id": node.id,
+        "path": paths[node.id],
+        "children": [{"name": edge.name, "node_id": edge.node_id} for edge in node.children],
+        "attributes": [
+            {
+                "name": one.name,
+                "full_name": one.full_name,
+                "key": one.checkpoint_key,
+                "optional": one.optional_restore,
+            }
+            for one in node.attributes
+        ],
+        "slots": [
+            {
+                "name": slot.slot_name,
+                "variable_id": slot.variable_id,
+                "variable": paths[slot.variable_id],
+                "node_id": slot.slot_id,
+            }
+            for slot in node.slots
+        ],
+        "saver": None if node.saver is None else node.saver.name,
+    }
 
 
 def _variant(detail: VariantDetail) -> dict[str, object]:

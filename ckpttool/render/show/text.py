@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TextIO, cast
 
+from ckpttool.objects.graph import Node
 from ckpttool.printable import printable
-from ckpttool.query.graph import GraphDetail, GraphNode
 from ckpttool.query.source import Source
-from ckpttool.query.values.detail import TensorDetail, Values, Variants
+from ckpttool.query.values.detail import GraphDetail, TensorDetail, Values, Variants
 from ckpttool.query.values.statistics import Statistics
 from ckpttool.query.values.texts import number_text
 from ckpttool.query.values.variants import InnerTensor, PartialShape, VariantDetail
@@ -189,32 +189,34 @@ def _place(number: int, shape: Sequence[int]) -> list[int]:
 
 
 def _graph(content: GraphDetail, terminal: Terminal) -> Iterator[str]:
-    counts = humanize.counted(content.total, "object")
-    if content.slots:
-        counts += f", {humanize.counted(content.slots, 'slot variable')}"
+    total, paths = len(content.graph.nodes), content.graph.paths
+    counts = humanize.counted(total, "object")
+    if content.graph.slots:
+        counts += f", {humanize.counted(len(content.graph.slots), 'slot variable')}"
     yield f"object graph: {counts}"
     for node in content.nodes:
-        yield from _node(node, terminal)
-    left_out = content.total - len(content.nodes)
+        yield from _node(node, paths, terminal)
+    left_out = total - len(content.nodes)
     if left_out:
         yield f"... {humanize.counted(left_out, 'more object')}; --full shows all"
 
 
-def _node(node: GraphNode, terminal: Terminal) -> Iterator[str]:
-    path = "(unreachable)" if node.path is None else printable(node.path) or "(root)"
-    yield f"#{node.id} {terminal.style(path, 'bold')}"
+def _node(node: Node, paths: Sequence[str | None], terminal: Terminal) -> Iterator[str]:
+    path = paths[node.id]
+    shown = "(unreachable)" if path is None else printable(path) or "(root)"
+    yield f"#{node.id} {terminal.style(shown, 'bold')}"
     if node.children:
         edges = (f"{printable(edge.name)} #{edge.node_id}" for edge in node.children)
         yield f"    children: {', '.join(edges)}"
     for one in node.attributes:
-        notes = [f"key {printable(one.key)}"]
+        notes = [f"key {printable(one.checkpoint_key)}"]
         if one.full_name:
             notes.append(f"full name {printable(one.full_name)}")
-        if one.optional:
+        if one.optional_restore:
             notes.append("optional")
         yield f"    {printable(one.name)}: {', '.join(notes)}"
     for slot in node.slots:
-        variable = printable(slot.variable or "") or f"#{slot.variable_id}"
-        yield f"    slot {printable(slot.name)} of {variable}: #{slot.node_id}"
+        variable = printable(paths[slot.variable_id] or "") or f"#{slot.variable_id}"
+        yield f"    slot {printable(slot.slot_name)} of {variable}: #{slot.slot_id}"
     if node.saver is not None:
-        yield f"    saved by {printable(node.saver)}"
+        yield f"    saved by {printable(node.saver.name)}"

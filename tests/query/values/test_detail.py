@@ -14,13 +14,12 @@ from ckpttool.bundle.writer import BundleWriter
 from ckpttool.checkpoint.open import Checkpoint, open_checkpoint
 from ckpttool.errors import ChecksumError, CorruptError, MissingFileError, MissingKeyError
 from ckpttool.objects.keys import GRAPH_KEY
-from ckpttool.query.graph import GraphDetail
 from ckpttool.query.values import detail as module
 from ckpttool.query.values.detail import (
+    GraphDetail,
     TensorDetail,
     Values,
     Variants,
-    describe_tensor,
     describe_tensors,
 )
 from ckpttool.query.values.targets import Target, find_targets
@@ -55,6 +54,10 @@ def how(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool
         monkeypatch.setattr("ckpttool.query.values.parts._SMALL", 0)
         monkeypatch.setattr("ckpttool.query.values.parts._BLOCK", 40)
     return bool(request.param)
+
+
+def describe_tensor(ckpt: Checkpoint, name: str, **options: Any) -> TensorDetail:
+    return next(describe_tensors(ckpt, [Target(ckpt.resolve(name))], **options))
 
 
 def values(detail: TensorDetail) -> Values:
@@ -140,7 +143,7 @@ def test_every_value_of_the_fixtures(fixture: BundleFixture) -> None:
                 assert len(detail.content.elements) == value.size
             else:
                 assert detail.key == GRAPH_KEY and opened.object_graph is not None
-                assert detail.content.total == len(opened.object_graph.nodes)
+                assert detail.content.nodes == opened.object_graph.nodes[:100]
 
 
 def test_the_object_graph() -> None:
@@ -149,10 +152,10 @@ def test_the_object_graph() -> None:
         assert isinstance(graph, GraphDetail)
         few = describe_tensor(opened, GRAPH_KEY, nodes=4).content
     assert isinstance(few, GraphDetail)
-    assert (few.nodes, few.total, few.complete) == (graph.nodes[:4], 18, False)
-    assert (graph.total, graph.slots, graph.complete) == (18, 4, True)
-    root = graph.nodes[0]
-    assert (root.id, root.path) == (0, "")
+    assert (few.nodes, len(few.graph.nodes), few.complete) == (graph.nodes[:4], 18, False)
+    assert (len(graph.nodes), len(graph.graph.slots), graph.complete) == (18, 4, True)
+    root, paths = graph.nodes[0], graph.graph.paths
+    assert (root.id, paths[0]) == (0, "")
     assert [edge.name for edge in root.children] == [
         "iterator",
         "net",
@@ -161,14 +164,14 @@ def test_the_object_graph() -> None:
         "save_counter",
     ]
     optimizer = graph.nodes[3]
-    assert [(slot.name, slot.variable) for slot in optimizer.slots] == [
+    assert [(slot.slot_name, paths[slot.variable_id]) for slot in optimizer.slots] == [
         ("m", "net/l1/kernel"),
         ("m", "net/l1/bias"),
         ("v", "net/l1/kernel"),
         ("v", "net/l1/bias"),
     ]
-    slot = graph.nodes[optimizer.slots[0].node_id]
-    assert slot.path == "net/l1/kernel/.OPTIMIZER_SLOT/optimizer/m"
+    slot = graph.nodes[optimizer.slots[0].slot_id]
+    assert paths[slot.id] == "net/l1/kernel/.OPTIMIZER_SLOT/optimizer/m"
     assert slot.attributes[0].full_name == "Adam/net/dense/kernel/m"
 
 

@@ -11,9 +11,9 @@ import jsonschema
 import numpy as np
 import pytest
 
-from ckpttool.query.graph import GraphAttribute, GraphDetail, GraphEdge, GraphNode, GraphSlot
+from ckpttool.objects.graph import Attribute, Edge, Node, ObjectGraph, RegisteredSaver, SlotVariable
 from ckpttool.query.source import Source
-from ckpttool.query.values.detail import TensorDetail, Values, Variants
+from ckpttool.query.values.detail import GraphDetail, TensorDetail, Values, Variants
 from ckpttool.query.values.statistics import Histogram, Statistics
 from ckpttool.query.values.variants import InnerTensor, VariantDetail
 from ckpttool.render.console import Terminal
@@ -161,30 +161,34 @@ def json_of(value: object) -> Any:
     return json.loads(encode(value))
 
 
-NODES = (
-    GraphNode(0, "", (GraphEdge("a\x1b", 1),), (), (GraphSlot("m", 1, "a", 2),), None),
-    GraphNode(1, "a", (), (GraphAttribute("V", "full", "a/V", True),), (), "my.saver"),
-    GraphNode(2, None, (), (), (GraphSlot("v", 1, None, 2),), None),
+GRAPH = ObjectGraph(
+    (
+        Node(0, (Edge("a\x1b", 1),), slots=(SlotVariable(1, "m", 4),)),
+        Node(1, (), (Attribute("V", "full", "a/V", True),), saver=RegisteredSaver("my.saver", "")),
+        Node(2, slots=(SlotVariable(3, "v", 4),)),
+        Node(3),
+        Node(4),
+    )
 )
 
 
 def test_the_object_graph() -> None:
-    graph = GraphDetail(NODES, 5, 1)
+    graph = GraphDetail(GRAPH, GRAPH.nodes[:3])
     detail = replace(DETAIL, kind="graph", statistics=None, content=graph)
     assert text_of(detail)[1:] == [
-        "object graph: 5 objects, 1 slot variable",
+        "object graph: 5 objects, 2 slot variables",
         "#0 (root)",
         "    children: a\\x1b #1",
-        "    slot m of a: #2",
-        "#1 a",
+        "    slot m of a\\x1b: #4",
+        "#1 a\\x1b",
         "    V: key a/V, full name full, optional",
         "    saved by my.saver",
         "#2 (unreachable)",
-        "    slot v of #1: #2",
+        "    slot v of #3: #4",
         "... 2 more objects; --full shows all",
     ]
     assert detail_document(detail)["value"] is None
-    whole = detail_document(replace(detail, content=GraphDetail(NODES, 3, 1)))
+    whole = detail_document(replace(detail, content=GraphDetail(GRAPH, GRAPH.nodes)))
     jsonschema.validate(json_of(whole), schema_of("tensor"))
     assert json_of(whole)["value"]["nodes"][2]["path"] is None
 

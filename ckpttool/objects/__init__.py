@@ -2,8 +2,7 @@
 
 keys     tensor key <-> object path; strings only
 nodes    the nodes, to and from bytes
-graph    the graph as a whole: paths, owners of keys, slot variables
-values   which objects hold values, directly or below
+graph    the graph as a whole: paths, owners of keys, slot variables, who holds values
 moves    a graph with edges renamed and moved
 drops    a graph without some of its attributes
 """

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Set
 from dataclasses import replace
 
-from ckpttool.objects.graph import ObjectGraph
-from ckpttool.objects.values import with_values
+from ckpttool.objects.graph import ObjectGraph, with_values
 
 # An attribute, by the id of its node and its name there.
 AttributeId = tuple[int, str]

@@ -10,9 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from ckpttool.errors import KeyCollisionError, SurgeryError
-from ckpttool.objects.graph import Attribute, Edge, Node, ObjectGraph
+from ckpttool.objects.graph import Attribute, Edge, Node, ObjectGraph, with_values
 from ckpttool.objects.keys import ATTRIBUTES, escape, split_path, unescape
-from ckpttool.objects.values import with_values
 
 # An edge, by the id of the node it leaves and its name there, not escaped.
 EdgeId = tuple[int, str]

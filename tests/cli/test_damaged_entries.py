@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import numpy as np
@@ -89,13 +90,65 @@ def test_show(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "cannot read m.index: key 'bad'" in capsys.readouterr().out
 
 
-def test_diff(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    Bundle().add(b"a", F32, (2,), ONES).add(b"bad", F32, (2,), ONES).write("other")
-    assert main(["diff", "m", "m", "a", "q"]) == 0
-    capsys.readouterr()
-    assert main(["diff", "m", "other"]) == 2
+def diff_answer(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, dict[str, Any]]:
+    code = main(["diff", *words, "--json"])
+    document = json.loads(capsys.readouterr().out)
+    jsonschema.validate(document, load_schema("ckpt.diff/1"))
+    return code, document
+
+
+def test_diff_compares_the_rest(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    other = Bundle().add(b"a", F32, (2,), bytes(8)).add(b"bad", F32, (2,), ONES)
+    other.add(b"bad2", F32, (2,), ONES)
+    other.records[b"bad2"] = other.records[b"bad2"][:-3]
+    other.add(b"new", F32, (2,), bytes(8)).add(b"z", F32, (2,), ONES).write("other")
+    code, document = diff_answer(capsys, "m", "other")
+    assert (code, document["verdict"]) == (2, "unknown")
+    assert {each["key"] or each["new_key"]: each["change"] for each in document["tensors"]} == {
+        "a": "value",
+        "bad": "unreadable",  # not "added"
+        "new": "added",
+        "q": "removed",
+    }
+    assert [(each["side"], each["key"]) for each in document["damaged"]] == [
+        ("a", "bad"),
+        ("a", "bad2"),
+        ("a", "p"),
+        ("b", "bad2"),
+    ]
+    assert document["totals"]["equal"] == 1 and len(document["problems"]) == 4
+    for words in (["--ignore", "bad*", "--ignore", "p"], ["a"], ["-x", "bad*", "-x", "p"]):
+        code, document = diff_answer(capsys, "m", "other", *words)
+        assert (code, document["damaged"], document["problems"]) == (1, [], [])
+    assert diff_answer(capsys, "m", "m", "a", "q")[0] == 0
+    assert diff_answer(capsys, "m", "other", "bad")[0] == 2
+    assert diff_answer(capsys, "other", "m", "bad")[0] == 2
+    assert main(["diff", "m", "other", "--format", "table"]) == 2
     out, err = capsys.readouterr()
-    assert not out and "'bad'" in err and err.count("\n") == 1
+    assert "! p" in out and "its entry in A is damaged" in out
+    assert err.count("\n") == 4 and all(f"'{key}'" in err for key in DAMAGED)
+    assert main(["diff", "other", "m", "--name-status"]) == 2
+    assert capsys.readouterr().out.splitlines() == ["M\ta", "X\tbad", "D\tnew", "A\tq"]
+
+
+def test_diff_of_a_series(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("run").mkdir()
+    for step in (1, 2, 3):
+        made = Bundle().add(b"a", F32, (2,), ONES).add(b"b", F32, (2,), ONES)
+        if step == 2:
+            made.records[b"b"] = made.records[b"b"][:-3]
+        made.write(f"run/ckpt-{step}")
+    code, document = diff_answer(capsys, "run", "--series")
+    assert code == 2
+    assert [(each["checkpoint"], each["key"]) for each in document["damaged"]] == [("ckpt-2", "b")]
+    assert [each["key"] for each in document["problems"]] == ["b"]
+    steps = {(each["key"], each["step"]): each["change"] for each in document["steps"]}
+    assert [steps["a", step] for step in (1, 2, 3)] == ["first", "same", "same"]
+    assert [steps["b", step] for step in (1, 2, 3)] == ["first", "unreadable", "first"]
+    assert diff_answer(capsys, "run", "--series", "b")[0] == 2
+    for words in (["a"], ["-x", "b"], ["--ignore", "b"]):
+        code, document = diff_answer(capsys, "run", "--series", *words)
+        assert (code, document["damaged"]) == (0, [])
 
 
 def test_check(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from ckpttool.checkpoint.open import Checkpoint, open_checkpoint
 from ckpttool.checkpoint.selection.select import Selector
 from ckpttool.errors import CkptError, UnsupportedError
+from ckpttool.objects.keys import GRAPH_KEY
 from ckpttool.query.diff import index as diff_index
 from ckpttool.query.diff.index import Fingerprint, Matching, Side
 from ckpttool.query.diff.renames import Rename, find_renames
@@ -32,7 +33,7 @@ from ckpttool.query.diff.results import (
     Values,
 )
 from ckpttool.query.diff.scopes import find_moves, rename_map
-from ckpttool.query.listing import TensorRow
+from ckpttool.query.listing import DamagedRow, TensorRow
 from ckpttool.query.verify.data import Progress
 
 __all__ = [
@@ -162,18 +163,42 @@ class _Comparison:
     def match(self) -> None:
         """Bring tensors together by name, and look whether their data are there."""
         for side in (self._a, self._b):
-            if side.wanted is None:
-                for damage in side.ckpt.damaged.values():
-                    raise damage
             rows: Iterable[TensorRow] = side.rows
             if side.wanted is not None:
                 rows = filter(side.wants, rows)
             self._problems += diff_index.missing_data(side.source, rows)
         self._matching = diff_index.match_keys(self._a, self._b)
+        self._set_damaged_aside()
         try:
             diff_index.match_full_names(self._a, self._b, self._matching)
         except CkptError as error:
             self._note(error)
+
+    def _set_damaged_aside(self) -> None:
+        """Leave out what has nothing to be compared with since its counterpart is damaged."""
+        matching, of_a, of_b = self._matching, self._a.damaged, self._b.damaged
+        for row in matching.only_a:
+            if row.key in of_b and self._wants(row, of_b[row.key]):
+                reason = "its entry in B is damaged"
+                self._found.append(TensorDiff("unreadable", row, None, reason=reason))
+        for row in matching.only_b:
+            if row.key in of_a and self._wants(of_a[row.key], row):
+                reason = "its entry in A is damaged"
+                self._found.append(TensorDiff("unreadable", None, row, reason=reason))
+        matching.only_a = [row for row in matching.only_a if row.key not in of_b]
+        matching.only_b = [row for row in matching.only_b if row.key not in of_a]
+        self._problems += [each.error for side in self._damaged() for each in side]
+
+    def _damaged(self) -> tuple[tuple[DamagedRow, ...], tuple[DamagedRow, ...]]:
+        """Return the damaged tensors of A and of B that are selected on either side."""
+        both = self._a.damaged, self._b.damaged
+        keys = {
+            key
+            for key in {**both[0], **both[1]}
+            if any(side.wanted is None or key in side.wanted for side in (self._a, self._b))
+        }
+        a, b = (tuple(row for key, row in side.items() if key in keys) for side in both)
+        return a, b
 
     def find_renames(self) -> None:
         """Bring together what holds the same under different names."""
@@ -244,6 +269,8 @@ class _Comparison:
         )
         if a is None and b is None:
             return
+        if GRAPH_KEY in self._a.damaged or GRAPH_KEY in self._b.damaged:
+            return  # which is a problem, not a difference
         exact = self._tolerance.exact or not self._trusted
         if a is not None and b is not None and not exact and diff_index.same_bytes(a, b):
             return
@@ -310,6 +337,7 @@ class _Comparison:
             problems=tuple(self._problems),
             counts=counts,
             rename_map=self._rename_map(moves),
+            damaged=self._damaged(),
         )
 
     def _rename_map(self, moves: Sequence[ScopeMove]) -> dict[str, str] | None:
@@ -354,7 +382,7 @@ class _Comparison:
             return None
         return None if digest is None else (row.dtype, row.shape, digest)
 
-    def _wants(self, a: TensorRow | None, b: TensorRow | None) -> bool:
+    def _wants(self, a: TensorRow | DamagedRow | None, b: TensorRow | DamagedRow | None) -> bool:
         return self._a.wants(a) or self._b.wants(b)
 
     def _note(self, error: CkptError) -> None:

@@ -17,7 +17,7 @@ from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.checkpoint.selection.select import Listed, Rule, Selector
 from ckpttool.errors import CkptError, MissingFileError, TruncatedError
 from ckpttool.objects.keys import GRAPH_KEY
-from ckpttool.query.listing import TensorRow, tensor_rows
+from ckpttool.query.listing import DamagedRow, TensorRow, damaged_rows, tensor_rows
 from ckpttool.query.rows import BundleRows, ends
 from ckpttool.query.source import Source
 
@@ -34,6 +34,7 @@ class Side:
         source: what is told of it.
         rows: its tensors, but for what is ignored.
         graph_row: the object graph, if it has one that is not ignored.
+        damaged: the tensors whose entries are damaged, by key, but for what is ignored.
         wanted: the keys that are selected; None where all are.
     """
 
@@ -41,9 +42,10 @@ class Side:
     source: Source
     rows: Sequence[TensorRow]
     graph_row: TensorRow | None
+    damaged: dict[str, DamagedRow]
     wanted: Set[str] | None = None
 
-    def wants(self, row: TensorRow | None) -> bool:
+    def wants(self, row: TensorRow | DamagedRow | None) -> bool:
         """Tell whether a tensor of this side, if it is one, is selected."""
         return row is not None and (self.wanted is None or row.key in self.wanted)
 
@@ -84,26 +86,52 @@ def survey(
     sides = []
     for ckpt in (a, b):
         rows = tensor_rows(ckpt)
-        sides.append(Side(ckpt, Source.of(ckpt, rows), rows, None))
+        damaged = {row.key: row for row in damaged_rows(ckpt)}
+        sides.append(Side(ckpt, Source.of(ckpt, rows), rows, None, damaged))
     rules = [Rule(pattern, include=False) for pattern in ignore]
     if rules:
-        for side, rows in zip(sides, _selected(Selector(rules), sides), strict=True):
+        for side, (rows, broken) in zip(sides, _selected(Selector(rules), sides), strict=True):
             side.rows = rows
+            side.damaged = {row.key: row for row in broken}
     for side in sides:
         keys = keys_of(side.rows)
         if side.source.style == "object" and GRAPH_KEY in keys:
             side.graph_row = side.rows[keys.index(GRAPH_KEY)]
     if selector is not None and not selector.selects_all:
-        for side, rows in zip(sides, _selected(selector, sides), strict=True):
-            side.wanted = {row.key for row in rows}
+        for side, (rows, broken) in zip(sides, _selected(selector, sides), strict=True):
+            side.wanted = {row.key for row in rows}.union(row.key for row in broken)
     return sides[0], sides[1]
 
 
-def _selected(selector: Selector, sides: Sequence[Side]) -> list[list[TensorRow]]:
+def _selected(
+    selector: Selector, sides: Sequence[Side]
+) -> list[tuple[list[TensorRow], list[DamagedRow]]]:
     """Return what is selected of each side; a pattern may hold on either."""
-    parts = [Listed(list(side.rows), side.ckpt) for side in sides]
+    return choose_with_damaged(
+        selector, [(side.ckpt, side.rows, side.damaged.values()) for side in sides]
+    )
+
+
+def choose_with_damaged(
+    selector: Selector,
+    listed: Iterable[tuple[Checkpoint, Iterable[TensorRow], Iterable[DamagedRow]]],
+) -> list[tuple[list[TensorRow], list[DamagedRow]]]:
+    """Return what is selected of the sound and of the damaged tensors of several checkpoints.
+
+    Raises:
+        SelectionError: a pattern selects nothing in any of them.
+    """
+    parts: list[Listed[TensorRow | DamagedRow]] = [
+        Listed([*rows, *damaged], ckpt) for ckpt, rows, damaged in listed
+    ]
     chosen = {id(row) for row in selector.choose(parts).chosen}
-    return [[row for row in part.rows if id(row) in chosen] for part in parts]
+    return [
+        (
+            [row for row in part.rows if id(row) in chosen and isinstance(row, TensorRow)],
+            [row for row in part.rows if id(row) in chosen and isinstance(row, DamagedRow)],
+        )
+        for part in parts
+    ]
 
 
 def match_keys(a: Side, b: Side) -> Matching:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from ckpttool.errors import CkptError
-from ckpttool.query.listing import TensorRow
+from ckpttool.query.listing import DamagedRow, TensorRow
 from ckpttool.query.source import Source
 
 # In the order in which they are told.
@@ -218,6 +218,8 @@ class Diff:
         counts: how many tensors came out as what.
         rename_map: rules by which `ckpt rename` gives the names of B to A: new name by old one,
             the first that holds deciding; None where A is object-based and B is not.
+        damaged: tensors of A, and of B, whose entries are damaged. Each is a problem as well; the
+            tensor of the same key on the other side is "unreadable".
     """
 
     a: Source
@@ -229,6 +231,7 @@ class Diff:
     problems: tuple[CkptError, ...]
     counts: Counter[Change]
     rename_map: dict[str, str] | None
+    damaged: tuple[tuple[DamagedRow, ...], tuple[DamagedRow, ...]] = ((), ())
 
     @property
     def verdict(self) -> Verdict:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from contextlib import ExitStack
 from dataclasses import dataclass
 from math import sqrt
@@ -11,11 +11,11 @@ from typing import Literal
 
 from ckpttool.checkpoint.locate import location_of
 from ckpttool.checkpoint.open import Checkpoint
-from ckpttool.checkpoint.selection.select import Listed, Selector
+from ckpttool.checkpoint.selection.select import Selector
 from ckpttool.errors import CkptError, NotFoundError, UnsupportedError
-from ckpttool.query.diff.index import missing_data, same_bytes, trusted
+from ckpttool.query.diff.index import choose_with_damaged, missing_data, same_bytes, trusted
 from ckpttool.query.folder import list_by_step
-from ckpttool.query.listing import TensorRow, tensor_rows
+from ckpttool.query.listing import DamagedRow, TensorRow, damaged_rows, tensor_rows
 from ckpttool.query.source import Source
 
 StepChange = Literal["first", "same", "changed", "reshaped", "gone", "unreadable"]
@@ -31,9 +31,9 @@ class StepRow:
     Attributes:
         checkpoint: name of the checkpoint.
         step: the number at the end of that.
-        row: the tensor; where it is gone, as the checkpoint before has it.
-        change: what became of it since the checkpoint before: "first" where that has none,
-            "reshaped" where dtype or shape are others.
+        row: the tensor; where it is gone or its entry is damaged, as an earlier checkpoint has it.
+        change: what became of it since the checkpoint before: "first" where that has none that
+            could be compared, "reshaped" where dtype or shape are others.
         norm: square root of the sum of the squared magnitudes; None where there are no numbers.
         update: the norm of the difference to the checkpoint before.
         ratio: that, divided by the norm in the checkpoint before; None where that is zero.
@@ -57,12 +57,15 @@ class Series:
         checkpoints: names of the checkpoints that were compared, the oldest first.
         rows: the tensors, by key and then by checkpoint.
         problems: what could not be read.
+        damaged: tensors whose entries are damaged, each with the name of the checkpoint. Each is
+            a problem as well, and a row only where an earlier checkpoint has it.
     """
 
     folder: str
     checkpoints: tuple[str, ...]
     rows: tuple[StepRow, ...]
     problems: tuple[CkptError, ...]
+    damaged: tuple[tuple[str, DamagedRow], ...] = ()
 
     @property
     def changes(self) -> bool:
@@ -97,6 +100,7 @@ def diff_series(
     if not there:
         raise NotFoundError("there is no checkpoint in the folder", path=path)
     problems: list[CkptError] = []
+    damaged: list[tuple[str, DamagedRow]] = []
     found: list[StepRow] = []
     names: list[str] = []
     with ExitStack() as stack:
@@ -108,11 +112,16 @@ def diff_series(
             except CkptError as error:
                 problems.append(error)
         selected = _selected([(ckpt, rows) for *_, ckpt, rows in opened], selector)
-        for (*_, ckpt, rows), kept in zip(opened, selected, strict=True):
+        for (name, _, ckpt, rows), (kept, broken) in zip(opened, selected, strict=True):
             problems += missing_data(Source.of(ckpt, rows), kept)
+            problems += [row.error for row in broken]
+            damaged += [(name, row) for row in broken]
         before: _Step | None = None
-        for number, ((name, at, ckpt, _), kept) in enumerate(zip(opened, selected, strict=True)):
-            now = _Step(name, at, ckpt, {row.key: row for row in kept})
+        for number, ((name, at, ckpt, _), (kept, broken)) in enumerate(
+            zip(opened, selected, strict=True)
+        ):
+            lost = {row.key for row in broken}
+            now = _Step(name, at, ckpt, {row.key: row for row in kept}, lost)
             found += _advance(before, now, problems)
             names.append(name)
             if before is not None:
@@ -122,18 +131,16 @@ def diff_series(
                 on_progress(number + 1, len(opened))
     order = {name: number for number, name in enumerate(names)}
     found.sort(key=lambda row: (row.row.key, order[row.checkpoint]))
-    return Series(path, tuple(names), tuple(found), tuple(problems))
+    return Series(path, tuple(names), tuple(found), tuple(problems), tuple(damaged))
 
 
 def _selected(
     listed: Sequence[tuple[Checkpoint, Sequence[TensorRow]]], selector: Selector | None
-) -> list[Sequence[TensorRow]]:
+) -> Sequence[tuple[Sequence[TensorRow], list[DamagedRow]]]:
     """Return what is selected of each checkpoint; a pattern may hold in any of them."""
     if selector is None or selector.selects_all:
-        return [rows for _, rows in listed]
-    parts = [Listed(list(rows), ckpt) for ckpt, rows in listed]
-    chosen = {id(row) for row in selector.choose(parts).chosen}
-    return [[row for row in part.rows if id(row) in chosen] for part in parts]
+        return [(rows, damaged_rows(ckpt)) for ckpt, rows in listed]
+    return choose_with_damaged(selector, [(*each, damaged_rows(each[0])) for each in listed])
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +149,7 @@ class _Step:
     step: int | None
     ckpt: Checkpoint
     rows: dict[str, TensorRow]
+    damaged: Set[str]
 
 
 def _advance(before: _Step | None, now: _Step, problems: list[CkptError]) -> Iterator[StepRow]:
@@ -177,7 +185,8 @@ def _advance(before: _Step | None, now: _Step, problems: list[CkptError]) -> Ite
             ratio = update / base if base else None
         yield StepRow(now.name, now.step, row, change, norm, update, ratio)
     for key in sorted(earlier.keys() - now.rows.keys()):
-        yield StepRow(now.name, now.step, earlier[key], "gone")
+        change = "unreadable" if key in now.damaged else "gone"
+        yield StepRow(now.name, now.step, earlier[key], change)
 
 
 def _same_content(before: Checkpoint | None, now: Checkpoint, row: TensorRow) -> bool:

@@ -8,7 +8,7 @@ from typing import TextIO
 
 from ckpttool.query.diff.results import CHANGES, LETTERS, Diff, TensorDiff, Values
 from ckpttool.query.diff.series import Series, StepRow
-from ckpttool.query.listing import TensorRow
+from ckpttool.query.listing import DamagedRow, TensorRow
 from ckpttool.render.jsonout import write_json, write_jsonl
 from ckpttool.render.source import source_document
 
@@ -43,6 +43,9 @@ def write_series_document(series: Series, stream: TextIO) -> None:
             "checkpoints": list(series.checkpoints),
             "steps": map(step_document, series.rows),
             "problems": [_problem(error) for error in series.problems],
+            "damaged": [
+                _damaged(row) | {"checkpoint": checkpoint} for checkpoint, row in series.damaged
+            ],
         },
         stream,
     )
@@ -129,7 +132,21 @@ def _summary(diff: Diff) -> dict[str, object]:
             "changes": [asdict(change) for change in graph.changes],
         },
         "problems": [_problem(error) for error in diff.problems],
+        "damaged": [
+            _damaged(row) | {"side": side}
+            for side, rows in zip("ab", diff.damaged, strict=True)
+            for row in rows
+        ],
         "totals": {change: diff.counts[change] for change in CHANGES},
+    }
+
+
+def _damaged(row: DamagedRow) -> dict[str, object]:
+    return {
+        "key": row.key,
+        "object_path": row.object_path,
+        "kind": row.kind,
+        "problem": row.error.message,
     }
 
 

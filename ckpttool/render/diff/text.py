@@ -109,10 +109,11 @@ def _write_for_people(diff: Diff, stream: TextIO, terminal: Terminal, *, everyth
             _write_section(change, [each for each in chosen if each.row.shape], stream, terminal)
         else:
             _write_section(change, chosen, stream, terminal)
+    _write_damaged(diff, stream, terminal)
     if diff.graph is not None:
         known = {(move.old, move.new) for move in diff.moves}
         _write_graph(diff.graph, known, stream, terminal, everything=everything)
-    if diff.tensors or diff.graph is not None:
+    if diff.tensors or diff.graph is not None or any(diff.damaged):
         stream.write("\n")
     for line in wrap(_summary(diff), terminal.width or _WIDEST, subsequent_indent="  "):
         stream.write(terminal.style(line, "dim") + "\n")
@@ -185,6 +186,18 @@ def _write_renames(diff: Diff, stream: TextIO, terminal: Terminal) -> None:
             row.append(humanize.counted(move.guessed, "guess", "guesses") if move.guessed else "")
     stream.write("\n")
     write_table(rows, columns, stream, terminal)
+
+
+def _write_damaged(diff: Diff, stream: TextIO, terminal: Terminal) -> None:
+    rows = [
+        (f"! {row.key if row.object_path is None else row.object_path}", side, row.error.message)
+        for side, damaged in zip("AB", diff.damaged, strict=True)
+        for row in damaged
+    ]
+    if rows:
+        stream.write("\n")
+        head = Column("damaged", fold=True, style=_STYLES["unreadable"])
+        write_table(rows, (head, Column("in"), Column("why", fold=True)), stream, terminal)
 
 
 def _write_graph(

@@ -64,12 +64,7 @@ DOORS = {
 
 LONGEST = 600
 
-# Circles that only close when a function is called, and class names that stand more than once;
-# both lists may only get shorter.
-LATE = {
-    ("metagraph.session_bundle", "metagraph.facts"),
-    ("render.aligned", "render.table"),
-}
+# Class names that stand more than once; the list may only get shorter.
 TWICE = {
     *("Values", "Loss", "Rule", "Finding", "Matching", "Patience", "Extent", "Report", "Layout"),
     "Place",
@@ -184,8 +179,7 @@ def test_no_circles() -> None:
     """No module needs another that needs the first one, be it only when a function is called."""
     edges: dict[str, set[str]] = defaultdict(set)
     for found in imports():
-        late = (found.module, found.own) in LATE
-        if not found.typing and not late and found.own and found.own != found.module:
+        if not found.typing and found.own and found.own != found.module:
             edges[found.module].add(found.own)
     done: set[str] = set()
     circles: list[str] = []

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar, cast
 from ckpttool.errors import CkptError, CorruptError
 from ckpttool.metagraph.collections import VARIABLES
 from ckpttool.metagraph.file import read_graph_file
+from ckpttool.metagraph.session_bundle import Asset
 from ckpttool.metagraph.signatures import (
     OtherSignature,
     Signature,
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 _M = TypeVar("_M", bound="Message")
 
 __all__ = [
-    "Asset",
     "Collection",
     "MetaGraph",
     "OtherSignature",
@@ -107,14 +107,6 @@ class Saver:
     keep_every_n_hours: float
     sharded: bool
     version: str
-
-
-@dataclass(frozen=True, slots=True)
-class Asset:
-    """A file that the graph reads; the tensor is to be fed its path."""
-
-    tensor: str
-    filename: str
 
 
 @dataclass(frozen=True, slots=True)

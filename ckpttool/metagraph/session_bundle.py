@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeVar, cast
 
 from ckpttool.errors import CorruptError
-from ckpttool.metagraph.facts import Asset
 from ckpttool.metagraph.file import read_graph_file
 
 if TYPE_CHECKING:
@@ -29,6 +28,14 @@ SIGNATURES = "serving_signatures"
 ASSETS = "serving_assets"
 GRAPH = "serving_graph"
 INIT_OP = "serving_init_op"
+
+
+@dataclass(frozen=True, slots=True)
+class Asset:
+    """A file that the graph reads; the tensor is to be fed its path."""
+
+    tensor: str
+    filename: str
 
 
 @dataclass(frozen=True, slots=True)

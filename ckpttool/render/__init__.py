@@ -2,6 +2,7 @@
 
 console     terminal or not, colour, width
 humanize    sizes, counts, shapes and times in words
+cells       columns, and the text of each cell
 table       rows in every output format, as they come
 aligned     rows as a table for people, fitted to the terminal
 jsonout     strict JSON, streamed

@@ -15,8 +15,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, zip_longest
 from typing import TextIO
 
+from ckpttool.render.cells import Column, Row, human_texts
 from ckpttool.render.console import Terminal
-from ckpttool.render.table import Column, Row, human_texts
 
 _GAP = "  "
 _INDENT = "  "

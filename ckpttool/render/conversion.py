@@ -9,6 +9,7 @@ from typing import TextIO, cast
 
 from ckpttool.query.source import Source
 from ckpttool.render import humanize
+from ckpttool.render.cells import Column
 from ckpttool.render.console import Terminal
 from ckpttool.render.jsonout import write_json
 from ckpttool.render.surgery import (
@@ -19,7 +20,7 @@ from ckpttool.render.surgery import (
     receipt_document,
     total_before,
 )
-from ckpttool.render.table import Column, RowFormat, write_rows
+from ckpttool.render.table import RowFormat, write_rows
 from ckpttool.surgery.export.saved_model import ExportReceipt
 from ckpttool.surgery.plan import Plan
 from ckpttool.surgery.writing.receipt import Receipt

@@ -12,10 +12,11 @@ from ckpttool.query.grouping import FoldedRow, ScopeRow, short_name
 from ckpttool.query.listing import Listing, SliceRow, TensorRow
 from ckpttool.query.rows import BundleRows
 from ckpttool.render import humanize
+from ckpttool.render.cells import Column
 from ckpttool.render.console import Terminal
 from ckpttool.render.jsonout import write_json, write_jsonl
 from ckpttool.render.source import source_document
-from ckpttool.render.table import Column, RowFormat, write_rows
+from ckpttool.render.table import RowFormat, write_rows
 
 if TYPE_CHECKING:
     from ckpttool.query.tree import TreeNode

@@ -11,12 +11,12 @@ from ckpttool.query.metagraph.summary import GraphFacts, GraphReport, GraphRepor
 from ckpttool.query.metagraph.variables import DISAGREEMENTS, VariableComparison, VariableRow
 from ckpttool.render import humanize
 from ckpttool.render.aligned import write_table
+from ckpttool.render.cells import Column
 from ckpttool.render.console import Terminal
 from ckpttool.render.humanize import partial_shape
 from ckpttool.render.jsonout import write_json, write_jsonl
 from ckpttool.render.show.json import SCHEMA
 from ckpttool.render.source import source_document
-from ckpttool.render.table import Column
 
 # So many rows of each table are shown before the rest is only counted.
 _MOST_ROWS = 20

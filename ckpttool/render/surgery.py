@@ -8,10 +8,11 @@ from typing import TextIO, cast
 
 from ckpttool.query.source import Source
 from ckpttool.render import humanize
+from ckpttool.render.cells import Column
 from ckpttool.render.console import Terminal
 from ckpttool.render.jsonout import write_json
 from ckpttool.render.source import source_document
-from ckpttool.render.table import Column, RowFormat, write_rows
+from ckpttool.render.table import RowFormat, write_rows
 from ckpttool.surgery.plan import Change, Plan
 from ckpttool.surgery.writing.receipt import Receipt
 

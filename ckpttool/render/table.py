@@ -1,56 +1,21 @@
-"""Rows of cells in every output format; each command describes its columns once.
-
-A cell is None, a bool, int, float, str, bytes, or a sequence of whole numbers (a shape) or texts.
-Text from files is made printable in every form but JSON, which carries it exactly.
-"""
+"""Rows of cells in every output format; each command describes its columns once."""
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Any, Literal, TextIO
+from typing import Literal, TextIO
 
-from ckpttool.printable import printable
+from ckpttool.render.aligned import write_table
+from ckpttool.render.cells import Column, Row, cell_text, human_texts, texts
 from ckpttool.render.console import Terminal
-from ckpttool.render.humanize import shape
 from ckpttool.render.jsonout import write_jsonl
 
 RowFormat = Literal["table", "plain", "jsonl", "csv", "markdown", "names"]
 ROW_FORMATS: tuple[RowFormat, ...] = ("table", "plain", "jsonl", "csv", "markdown", "names")
-NOTHING = "-"
 _BATCH = 4096
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
-
-Row = Sequence[object]
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """What one column holds and how it looks.
-
-    Attributes:
-        name: its name in `plain`, `csv` and `jsonl`.
-        title: its heading in `table` and `markdown`; the name by default.
-        align: where cells stand in `table` and `markdown`.
-        human: makes the text of a cell in `table` and `markdown`, where that is not the plain
-            one; not called for None.
-        fold: whether cells may be broken over several lines on a narrow terminal.
-        style: words for `Terminal.style`.
-    """
-
-    name: str
-    title: str | None = None
-    align: Literal["left", "right"] = "left"
-    human: Callable[[Any], str] | None = None
-    fold: bool = False
-    style: str = ""
-
-    @property
-    def heading(self) -> str:
-        """The title, or the name where there is none."""
-        return self.name if self.title is None else self.title
 
 
 def write_rows(
@@ -73,8 +38,6 @@ def write_rows(
         terminal: what `stream` is; of use to `table` alone.
     """
     if format == "table":
-        from ckpttool.render.aligned import write_table
-
         write_table(rows, columns, stream, terminal or Terminal())
     elif format == "jsonl":
         names = [column.name for column in columns]
@@ -85,56 +48,14 @@ def write_rows(
         writer.writerows(map(_csv_row, rows))
     elif format == "names":
         for batch in _batches(rows):
-            _write_lines(_texts([row[0] for row in batch]), stream)
+            _write_lines(texts([row[0] for row in batch]), stream)
     elif format == "plain":
         _write_lines(["\t".join(column.name for column in columns)], stream)
         for batch in _batches(rows):
-            cells = [_texts(values) for values in zip(*batch, strict=True)]
+            cells = [texts(values) for values in zip(*batch, strict=True)]
             _write_lines(map("\t".join, zip(*cells, strict=True)), stream)
     else:
         _write_markdown(rows, columns, stream)
-
-
-def cell_text(value: object) -> str:
-    """Return the plain text of a cell."""
-    if isinstance(value, str):
-        return printable(value)
-    if value is None:
-        return NOTHING
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, (bytes, bytearray)):
-        return printable(bytes(value).decode("utf-8", "surrogateescape"))
-    if isinstance(value, (tuple, list)):
-        if all(isinstance(each, int) for each in value):
-            return shape(value)
-        return ", ".join(map(cell_text, value))
-    return printable(str(value))
-
-
-def human_texts(values: Sequence[object], column: Column) -> Sequence[str]:
-    """Return the texts of cells of one column in the forms that people read."""
-    show = column.human
-    if show is None:
-        return _texts(values)
-    return [NOTHING if value is None else printable(show(value)) for value in values]
-
-
-def _texts(values: Sequence[Any]) -> Sequence[str]:
-    """Return the plain texts of cells of one column, which mostly have one type."""
-    types = set(map(type, values))
-    if types == {str}:
-        return values if _is_printable("".join(values)) else list(map(printable, values))
-    if types == {int}:
-        return list(map(str, values))
-    if types == {tuple}:
-        known = {value: cell_text(value) for value in set(values)}
-        return [known[value] for value in values]
-    return list(map(cell_text, values))
-
-
-def _is_printable(text: str) -> bool:
-    return text.isascii() and printable(text) == text
 
 
 def _csv_row(row: Row) -> list[object]:

@@ -13,10 +13,11 @@ from ckpttool.printable import printable
 from ckpttool.query.verify.findings import Finding
 from ckpttool.query.verify.report import VERDICTS, Report, Verdict
 from ckpttool.render import humanize
+from ckpttool.render.cells import Column
 from ckpttool.render.console import Terminal
 from ckpttool.render.jsonout import write_json, write_jsonl
 from ckpttool.render.source import source_document
-from ckpttool.render.table import Column, RowFormat, write_rows
+from ckpttool.render.table import RowFormat, write_rows
 
 # What people are told of; programs are told of all.
 _MAX_OF_A_KIND = 20

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from ckpttool import pb
 from ckpttool.errors import CkptError, CorruptError, MissingFileError
 from ckpttool.metagraph.facts import (
-    Asset,
     Collection,
     MetaGraph,
     Saver,
@@ -21,6 +20,7 @@ from ckpttool.metagraph.facts import (
     VariableSlice,
     read_metagraphs,
 )
+from ckpttool.metagraph.session_bundle import Asset
 from tests.support.fixtures import FIXTURES, manifest
 
 FILES = tuple(

@@ -10,8 +10,7 @@ import pytest
 
 from ckpttool import pb
 from ckpttool.errors import CkptError, CorruptError, MissingFileError
-from ckpttool.metagraph.facts import Asset
-from ckpttool.metagraph.session_bundle import ExportSignature, read_session_bundle
+from ckpttool.metagraph.session_bundle import Asset, ExportSignature, read_session_bundle
 from tests.support.exports import (
     ASSETS,
     SAMPLE,

@@ -12,8 +12,9 @@ from rich.cells import cell_len
 
 from ckpttool.render import humanize
 from ckpttool.render.aligned import fold
+from ckpttool.render.cells import Column
 from ckpttool.render.console import Terminal
-from ckpttool.render.table import Column, write_rows
+from ckpttool.render.table import write_rows
 
 COLUMNS = (
     Column("key", fold=True),

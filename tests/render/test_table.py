@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from ckpttool.printable import printable, unprintable
 from ckpttool.render import humanize
-from ckpttool.render.table import ROW_FORMATS, Column, RowFormat, cell_text, write_rows
+from ckpttool.render.cells import Column, cell_text
+from ckpttool.render.table import ROW_FORMATS, RowFormat, write_rows
 
 COLUMNS = (
     Column("key", fold=True),

@@ -8,8 +8,9 @@ from typing import TextIO
 
 from ckpttool.printable import printable
 from ckpttool.query.check.findings import Report
+from ckpttool.render.cells import Column, Row
 from ckpttool.render.check.words import summary
-from ckpttool.render.table import Column, Row, code_span, write_rows
+from ckpttool.render.table import code_span, write_rows
 
 # GitHub takes comments of up to 65,536 characters.
 _MAX_TABLE = 60_000

@@ -16,10 +16,11 @@ from ckpttool.query.diff.metagraph import (
 )
 from ckpttool.render import humanize
 from ckpttool.render.aligned import write_table
+from ckpttool.render.cells import Column
 from ckpttool.render.console import Terminal
 from ckpttool.render.diff.json import SCHEMA
 from ckpttool.render.jsonout import write_json, write_jsonl
-from ckpttool.render.table import Column, RowFormat, write_rows
+from ckpttool.render.table import RowFormat, write_rows
 
 _LETTERS = {"added": "A", "removed": "D", "changed": "M"}
 _STYLES = {"added": "green", "removed": "red", "changed": "yellow"}

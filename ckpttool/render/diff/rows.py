@@ -10,8 +10,9 @@ from ckpttool.query.diff.results import CHANGES, LETTERS, Diff, GraphChange, Ten
 from ckpttool.query.diff.series import Series
 from ckpttool.query.listing import Totals
 from ckpttool.render import humanize
+from ckpttool.render.cells import Column
 from ckpttool.render.console import Terminal
-from ckpttool.render.table import Column, RowFormat, write_rows
+from ckpttool.render.table import RowFormat, write_rows
 
 COLUMNS = (
     Column("key", fold=True),

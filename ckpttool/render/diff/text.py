@@ -11,6 +11,7 @@ from ckpttool.query.diff.results import CHANGES, Change, Diff, GraphChange, Grap
 from ckpttool.query.diff.series import Series
 from ckpttool.render import humanize
 from ckpttool.render.aligned import write_table
+from ckpttool.render.cells import Column
 from ckpttool.render.console import Terminal
 from ckpttool.render.diff.json import (
     step_document,
@@ -27,7 +28,7 @@ from ckpttool.render.diff.rows import (
     write_stat,
 )
 from ckpttool.render.jsonout import write_jsonl
-from ckpttool.render.table import Column, RowFormat
+from ckpttool.render.table import RowFormat
 
 _ARROW = " → "
 _MARKS = {"added": "+ ", "removed": "- ", "equal": "= ", "unreadable": "! ", "incomparable": "? "}

@@ -7,8 +7,9 @@ from typing import TextIO
 
 from ckpttool.query.values.detail import TensorDetail
 from ckpttool.render import humanize
+from ckpttool.render.cells import Column
 from ckpttool.render.console import Terminal
-from ckpttool.render.table import Column, RowFormat, write_rows
+from ckpttool.render.table import RowFormat, write_rows
 
 
 def _short(value: float) -> str:

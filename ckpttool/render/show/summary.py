@@ -11,12 +11,12 @@ from ckpttool.printable import printable
 from ckpttool.query.summary import GraphSummary, Group, MetaGraph, Summary, Writer
 from ckpttool.render import humanize
 from ckpttool.render.aligned import write_table
+from ckpttool.render.cells import Column
 from ckpttool.render.console import Terminal
 from ckpttool.render.jsonout import write_json, write_jsonl
 from ckpttool.render.metagraph import comparison_document, comparison_text
 from ckpttool.render.show.json import SCHEMA
 from ckpttool.render.source import source_document
-from ckpttool.render.table import Column
 
 # So many scopes are listed before the rest is only counted.
 _MOST_SCOPES = 20

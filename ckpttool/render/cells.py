@@ -1,0 +1,87 @@
+"""Cells and columns: what a row of any output is made of, and the text of each cell.
+
+A cell is None, a bool, int, float, str, bytes, or a sequence of whole numbers (a shape) or texts.
+Text from files is made printable in every form but JSON, which carries it exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from ckpttool.printable import printable
+from ckpttool.render.humanize import shape
+
+NOTHING = "-"
+
+Row = Sequence[object]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """What one column holds and how it looks.
+
+    Attributes:
+        name: its name in `plain`, `csv` and `jsonl`.
+        title: its heading in `table` and `markdown`; the name by default.
+        align: where cells stand in `table` and `markdown`.
+        human: makes the text of a cell in `table` and `markdown`, where that is not the plain
+            one; not called for None.
+        fold: whether cells may be broken over several lines on a narrow terminal.
+        style: words for `Terminal.style`.
+    """
+
+    name: str
+    title: str | None = None
+    align: Literal["left", "right"] = "left"
+    human: Callable[[Any], str] | None = None
+    fold: bool = False
+    style: str = ""
+
+    @property
+    def heading(self) -> str:
+        """The title, or the name where there is none."""
+        return self.name if self.title is None else self.title
+
+
+def cell_text(value: object) -> str:
+    """Return the plain text of a cell."""
+    if isinstance(value, str):
+        return printable(value)
+    if value is None:
+        return NOTHING
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, (bytes, bytearray)):
+        return printable(bytes(value).decode("utf-8", "surrogateescape"))
+    if isinstance(value, (tuple, list)):
+        if all(isinstance(each, int) for each in value):
+            return shape(value)
+        return ", ".join(map(cell_text, value))
+    return printable(str(value))
+
+
+def human_texts(values: Sequence[object], column: Column) -> Sequence[str]:
+    """Return the texts of cells of one column in the forms that people read."""
+    show = column.human
+    if show is None:
+        return texts(values)
+    return [NOTHING if value is None else printable(show(value)) for value in values]
+
+
+def texts(values: Sequence[Any]) -> Sequence[str]:
+    """Return the plain texts of cells of one column, which mostly have one type."""
+    types = set(map(type, values))
+    if types == {str}:
+        return values if _is_printable("".join(values)) else list(map(printable, values))
+    if types == {int}:
+        return list(map(str, values))
+    if types == {tuple}:
+        known = {value: cell_text(value) for value in set(values)}
+        return [known[value] for value in values]
+    return list(map(cell_text, values))
+
+
+def _is_printable(text: str) -> bool:
+    return text.isascii() and printable(text) == text

@@ -117,7 +117,11 @@ def command(
     if series:
         if all or exact or view or rename_map or rtol is not None or atol is not None or equal_nan:
             raise click.UsageError("--series takes patterns, --ignore, --quiet and --format only")
-        return _follow(settings, a, _series_selector(b, ignore), quiet, format)
+        # What stands for B is a pattern as well.
+        selector = selector.with_rules(
+            [] if b is None else [Rule(b)], [Rule(text, include=False) for text in ignore]
+        )
+        return _follow(settings, a, selector, quiet, format)
     bar = ProgressBar("comparing", sys.stderr, settings.terminal(sys.stderr))
     before, after = _addresses(a, b)
     locations = locate(before), locate(after)
@@ -192,16 +196,6 @@ def _addresses(a: str, b: str | None) -> tuple[str, str]:
     if len(found) < 2:
         raise click.UsageError(f"'{a}' is no folder of several checkpoints; B is missing")
     return found[1].prefix, found[0].prefix
-
-
-def _series_selector(pattern: str | None, ignore: tuple[str, ...]) -> Selector:
-    """Return the selector of --series, where what stands for B is a pattern as well."""
-    ctx = click.get_current_context()
-    given = ctx.params
-    rules = [Rule(text) for text in (pattern, *given["patterns"]) if text is not None]
-    rules += options.ordered_rules(ctx, given["include"], given["exclude"])
-    rules += [Rule(text, include=False) for text in ignore]
-    return Selector(rules, kinds=[word for words in given["kind"] for word in words.split(",")])
 
 
 def _follow(

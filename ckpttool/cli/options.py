@@ -224,23 +224,28 @@ def key_arguments(name: str = "keys", *, metavar: str = "[KEY]...") -> Callable[
 
 def selection_options(function: F) -> F:
     """Add PATTERN arguments, -i, -x and --kind; the function gets a `selector: Selector`."""
+    argument = click.argument("patterns", metavar="[PATTERN]...", nargs=-1, type=TensorName())
+    return argument(filter_options(function))
+
+
+def filter_options(function: F) -> F:
+    """Add -i, -x and --kind alone; the function gets a `selector: Selector`."""
 
     @wraps(function)
     def with_selector(
         *args: Any,
-        patterns: tuple[str, ...],
         include: tuple[str, ...],
         exclude: tuple[str, ...],
         kind: tuple[str, ...],
+        patterns: tuple[str, ...] = (),
         **kwargs: Any,
     ) -> Any:
         rules = [Rule(pattern) for pattern in patterns]
-        rules += ordered_rules(click.get_current_context(), include, exclude)
+        rules += _ordered_rules(click.get_current_context(), include, exclude)
         kinds = [word for words in kind for word in words.split(",") if word]
         return function(*args, selector=Selector(rules, kinds=kinds), **kwargs)
 
     decorators = (
-        click.argument("patterns", metavar="[PATTERN]...", nargs=-1, type=TensorName()),
         click.option(
             "-i",
             "--include",
@@ -271,7 +276,9 @@ def selection_options(function: F) -> F:
     return decorated  # type: ignore[no-any-return]
 
 
-def ordered_rules(ctx: click.Context, include: Iterable[str], exclude: Iterable[str]) -> list[Rule]:
+def _ordered_rules(
+    ctx: click.Context, include: Iterable[str], exclude: Iterable[str]
+) -> list[Rule]:
     """Return the rules of -i and -x as they stood on the command line.
 
     What came from the environment has no order: includes come first.

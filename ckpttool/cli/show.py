@@ -9,6 +9,7 @@ import click
 
 from ckpttool.checkpoint.locate import has_graph_file, is_graph_file, locate
 from ckpttool.checkpoint.open import Checkpoint
+from ckpttool.checkpoint.selection.select import Selector
 from ckpttool.cli import options
 from ckpttool.errors import MissingFileError, NotFoundError
 
@@ -31,29 +32,7 @@ EXAMPLES = (
 @options.command("show", examples=EXAMPLES)
 @options.path_argument()
 @options.key_arguments()
-@click.option(
-    "-i",
-    "--include",
-    metavar="PATTERN",
-    multiple=True,
-    type=options.TensorName(),
-    help="Take in what this pattern selects. Of -i and -x the later wins.",
-)
-@click.option(
-    "-x",
-    "--exclude",
-    metavar="PATTERN",
-    multiple=True,
-    type=options.TensorName(),
-    help="Leave out what this pattern selects.",
-)
-@click.option(
-    "--kind",
-    metavar="KIND[,KIND...]",
-    multiple=True,
-    type=options.KindList(),
-    help="Only tensors of this kind, as `ckpt ls` names them.",
-)
+@options.filter_options
 @click.option("--graph", is_flag=True, help="All about the MetaGraph beside the tensors.")
 @click.option("--full", is_flag=True, help="Leave nothing out, however much it is.")
 @click.option(
@@ -68,9 +47,7 @@ def command(
     settings: options.Settings,
     path: str,
     keys: tuple[str, ...],
-    include: tuple[str, ...],
-    exclude: tuple[str, ...],
-    kind: tuple[str, ...],
+    selector: Selector,
     graph: bool,
     full: bool,
     precision: int | None,
@@ -89,7 +66,7 @@ def command(
         raise click.UsageError(
             f"values do not print as {format}; {', '.join(_VALUE_FORMATS)} do, or add --stats"
         )
-    chosen = bool(keys or include or exclude or kind)
+    chosen = bool(keys) or not selector.selects_all
     if out is not None and (stats or not chosen):
         raise click.UsageError("--out writes the values of one KEY")
     if graph and (chosen or stats or precision is not None):
@@ -112,9 +89,7 @@ def command(
             return
         from ckpttool.query.values.targets import find_targets
 
-        rules = options.ordered_rules(click.get_current_context(), include, exclude)
-        kinds = [word for words in kind for word in words.split(",") if word]
-        targets = find_targets(ckpt, keys, rules, kinds=kinds)
+        targets = find_targets(ckpt, keys, selector)
         for target in targets:
             if target.index is not None:
                 settings.note(f"{target.key}: the crc32c of a part of a tensor is not checked")

@@ -100,6 +100,8 @@ def document(*words: str, folder: str, code: int = 1) -> dict[str, Any]:
         (["one", "two", "-x", "re:.", "-i", "kept"], 0),
         (["--series", "ckpts", "net"], 1),
         (["--series", "ckpts", "optimizer/beta_1"], 0),
+        (["--series", "ckpts", "--kind", "weight,"], 1),
+        (["--series", "ckpts", "step", "--kind", ",weight"], 0),
         (["one", "nowhere"], 2),
         (["nowhere", "one"], 2),
         (["one"], 2),

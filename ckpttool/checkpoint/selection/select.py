@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
@@ -55,6 +55,14 @@ class Rule:
     include: bool = True
 
 
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A rule with its patterns parsed; `@FILE` has any number of them."""
+
+    patterns: tuple[Pattern, ...]
+    include: bool
+
+
 class Selector:
     """Rules that are applied from left to right, the later ones winning.
 
@@ -66,6 +74,10 @@ class Selector:
         kinds: words of `KINDS`; where there are any, only tensors of these kinds are left
             in the end. A kind that no tensor is of is no error.
 
+    Attributes:
+        steps: the rules, parsed.
+        kinds: as given.
+
     Raises:
         SelectionError: a pattern is malformed or a kind unknown.
         MissingFileError, FileAccessError: a pattern file cannot be read.
@@ -76,17 +88,34 @@ class Selector:
         for kind in sorted(self.kinds.difference(KINDS)):
             meant = nearest(kind, KINDS, limit=1) or KINDS
             raise SelectionError(f"no kind is called '{kind}'; nearest: {quoted(meant)}")
-        self._steps: list[tuple[Pattern, bool]] = []
-        self._from_all = True
-        for number, rule in enumerate(rules):
-            self._from_all = self._from_all if number else not rule.include
-            for text in expand_files(rule.text):
-                self._steps.append((Pattern.parse(text), rule.include))
+        self.steps = tuple(map(_parsed, rules))
 
     @property
     def selects_all(self) -> bool:
         """True where there is nothing to choose by."""
-        return self._from_all and not self._steps and not self.kinds
+        return self.from_all and not any(step.patterns for step in self.steps) and not self.kinds
+
+    @property
+    def from_all(self) -> bool:
+        """True where everything is selected before the first rule."""
+        return not self.steps or not self.steps[0].include
+
+    def with_rules(self, first: Iterable[Rule] = (), last: Iterable[Rule] = ()) -> Selector:
+        """Return a selector with more rules, before and after its own.
+
+        Raises:
+            SelectionError, MissingFileError, FileAccessError: as the constructor.
+        """
+        return Selector.of(
+            (*map(_parsed, first), *self.steps, *map(_parsed, last)), kinds=self.kinds
+        )
+
+    @classmethod
+    def of(cls, steps: Iterable[Step], *, kinds: Iterable[str] = ()) -> Selector:
+        """Return a selector with rules that are parsed already."""
+        selector = cls(kinds=kinds)
+        selector.steps = tuple(steps)
+        return selector
 
     def select(self, names: Sequence[N], *, strict: bool = True) -> list[N]:
         """Return the selected ones of `names`, of which no graph is known, in their order.
@@ -118,9 +147,9 @@ class Selector:
         if self.selects_all:
             return Choice(names, [])
         index = _NameIndex(parts)
-        chosen = bytearray([self._from_all]) * len(names)
+        chosen = bytearray([self.from_all]) * len(names)
         leaving = _Leaving(index)
-        for pattern, include in self._steps:
+        for pattern, include in self._patterns():
             hits = index.find(pattern)
             if strict and not hits.all:
                 raise SelectionError(index.complaint(pattern))
@@ -134,6 +163,15 @@ class Selector:
             if taken and (not self.kinds or name.kind in self.kinds)
         ]
         return Choice(rows, leaving.result())
+
+    def _patterns(self) -> Iterator[tuple[Pattern, bool]]:
+        for step in self.steps:
+            for pattern in step.patterns:
+                yield pattern, step.include
+
+
+def _parsed(rule: Rule) -> Step:
+    return Step(tuple(map(Pattern.parse, expand_files(rule.text))), rule.include)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ckpttool.checkpoint.open import Checkpoint
-from ckpttool.checkpoint.selection.select import Rule, Selector
+from ckpttool.checkpoint.selection.select import Rule, Selector, Step
 from ckpttool.errors import CkptError, SelectionError
 from ckpttool.query.listing import DamagedRow, TensorRow, damaged_rows, tensor_rows
 from ckpttool.query.source import select_rows
@@ -34,9 +34,7 @@ class Target:
 def find_targets(
     ckpt: Checkpoint,
     names: Sequence[str] = (),
-    rules: Iterable[Rule] = (),
-    *,
-    kinds: Iterable[str] = (),
+    selector: Selector | None = None,
 ) -> list[Target]:
     """Return what is asked for, in the order it is asked for, each thing once.
 
@@ -44,9 +42,9 @@ def find_targets(
         ckpt: the checkpoint.
         names: keys, object paths, either with an index, and patterns. What a pattern selects
             comes in the order of the key bytes.
-        rules: patterns that take in more or leave some out, the later ones winning. Without
-            names, and where the first rule leaves out, everything is taken to begin with.
-        kinds: where there are any, only tensors of these kinds are left in the end.
+        selector: rules that take in more or leave some out, the later ones winning, and the kinds
+            to keep. Without names everything is taken to begin with, unless the first rule
+            takes in.
 
     Raises:
         MissingKeyError: there is no tensor of such a name.
@@ -54,24 +52,23 @@ def find_targets(
             a pattern selects nothing.
     """
     finder = _Finder(ckpt)
-    rules = list(rules)
+    selector = selector or Selector()
     found: dict[tuple[str, str], Target] = {}
-    if not names and not (rules and rules[0].include):
-        found |= _placed(finder.select())
+    if not names and selector.from_all:
+        found |= _placed(finder.select(Selector()))
     for name in names:
         found |= _placed(finder.find(name))
-    leaving: list[Rule] = []
-    for rule in rules:
-        if rule.include:
+    leaving: list[Step] = []
+    for step in selector.steps:
+        if step.include:
             leaving = []
-            found |= _placed(finder.select(rule))
+            found |= _placed(finder.select(Selector.of([step])))
         else:
-            leaving.append(rule)
-            left = {target.key for target in finder.select(*leaving)}
+            leaving.append(step)
+            left = {target.key for target in finder.select(Selector.of(leaving))}
             found = {place: one for place, one in found.items() if one.key in left}
-    kinds = frozenset(kinds)
-    if kinds:
-        wanted = {target.key for target in finder.select(kinds=kinds)}
+    if selector.kinds:
+        wanted = {target.key for target in finder.select(Selector(kinds=selector.kinds))}
         return [target for target in found.values() if target.key in wanted]
     return list(found.values())
 
@@ -91,30 +88,33 @@ class _Finder:
     def find(self, name: str) -> list[Target]:
         """Return what one name, with or without an index, or one pattern means."""
         if name.startswith(("re:", "=", "@")):
-            return self.select(Rule(name))
+            return self.matching(name)
         if name in self._ckpt:
             return [Target(self._ckpt.resolve(name))]
         base, index = _split_index(name)
         if index is None:
-            return self.select(Rule(name))
+            return self.matching(name)
         if base not in self._ckpt:
             try:
-                return self.select(Rule(name))
+                return self.matching(name)
             except SelectionError:
                 if not _is_index(index):
                     raise
             # It reads as an index, so what comes before it was meant as a name.
         return [self._indexed(self._ckpt.resolve(base), index)]
 
-    def select(self, *rules: Rule, kinds: Iterable[str] = ()) -> list[Target]:
-        """Return what the rules together select, in the order of the keys."""
+    def matching(self, pattern: str) -> list[Target]:
+        """Return what one pattern selects, in the order of the keys."""
+        return self.select(Selector([Rule(pattern)]))
+
+    def select(self, selector: Selector) -> list[Target]:
+        """Return what is selected, in the order of the keys."""
         if self._rows is None:
             # A damaged one too: what was asked for and cannot be read is an error.
             self._rows = tensor_rows(self._ckpt)
             damaged = damaged_rows(self._ckpt)
             if damaged:
                 self._rows = [*self._rows, *damaged]
-        selector = Selector(rules, kinds=kinds)
         return [Target(row.key) for row in select_rows(self._ckpt, selector, self._rows)]
 
     def _indexed(self, key: str, index: str) -> Target:

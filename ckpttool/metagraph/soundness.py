@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 # A constant of one repeated value may claim any shape; no computer holds more than this.
 _MAX_CONSTANT = 1 << 40
+# What only carries a value on, or stores it.
+_KEEPING = frozenset({"Assign", "Identity", "NoOp", "Save", "SaveSlices", "SaveV2"})
 
 
 class GraphProblem(NamedTuple):
@@ -49,16 +51,57 @@ def graph_problems(message: pb.MetaGraphDef, path: str) -> Iterator[GraphProblem
             yield GraphProblem("node-twice", f"{count} nodes have this name", name)
     for node in graph.node:
         for each in dict.fromkeys(node.input):
-            if each.removeprefix("^").partition(":")[0] not in counts:
+            if _node_of(each) not in counts:
                 yield GraphProblem(
                     "input-missing", f"its input '{each}' is not in the graph", node.name
                 )
     yield from _constants(graph)
 
 
-def asset_names(message: pb.MetaGraphDef, path: str) -> tuple[str, ...]:
-    """Return the files that the graph reads, each once, as it names them."""
-    return tuple(dict.fromkeys(asset.filename for asset in assets_of(message, path, [])))
+def asset_names(message: pb.MetaGraphDef, path: str) -> dict[str, bool]:
+    """Return the assets of the graph as it names them, and whether anything may read each."""
+    found: dict[str, bool] = {}
+    readers = _Readers(message, path)
+    for asset in assets_of(message, path, []):
+        found[asset.filename] = found.get(asset.filename, False) or readers.may_read(asset.tensor)
+    return found
+
+
+class _Readers:
+    """Tells whether a graph does anything with a string but to keep it.
+
+    Programs and functions may take a string from the objects of a SavedModel too. So nothing is
+    said to be unread where there are objects.
+    """
+
+    def __init__(self, message: pb.MetaGraphDef, path: str) -> None:
+        self._objects = bool(message.object_graph_def.nodes)
+        self._users: dict[str, list[pb.NodeDef]] = {}
+        for node in readable_graph_of(message, path, []).node:
+            for each in node.input:
+                self._users.setdefault(_node_of(each), []).append(node)
+
+    def may_read(self, tensor: str) -> bool:
+        """Tell whether any node but those that keep or save a value takes this one."""
+        seen: set[str] = set()
+        names = [_node_of(tensor)]
+        while names and not self._objects:
+            name = names.pop()
+            if name in seen:
+                continue
+            seen.add(name)
+            for user in self._users.get(name, ()):
+                if user.op not in _KEEPING:
+                    return True
+                names.append(user.name)
+                if user.op == "Assign":
+                    names.append(_node_of(user.input[0]))
+        return self._objects
+
+
+def _node_of(tensor: str) -> str:
+    """Return the name of the node that an input names."""
+    return tensor.removeprefix("^").partition(":")[0]
 
 
 def leads_outside(name: str) -> bool:
@@ -73,8 +116,10 @@ def _constants(graph: pb.GraphDef) -> Iterator[GraphProblem]:
         *((each.signature.name + "/", each.node_def) for each in graph.library.function),
     ]:
         for node in nodes:
-            if node.op == "Const" and "value" in node.attr:
-                wrong = _wrong_constant(node.attr["value"].tensor)
+            if node.op == "Const":
+                wrong: str | None = "the constant has no value"
+                if "value" in node.attr:
+                    wrong = _wrong_constant(node.attr["value"].tensor)
                 if wrong is not None:
                     yield GraphProblem("constant", wrong, function + node.name)
 

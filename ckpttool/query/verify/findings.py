@@ -61,6 +61,7 @@ CODES: Mapping[str, Severity] = {
     "graph-key-disputed": "warning",
     "graph-empty": "warning",
     "graph-both-forms": "warning",
+    "asset-unread": "warning",
     "graph-tags-twice": "warning",
     "graph-variable-missing": "warning",
     "graph-variable-unclaimed": "warning",

@@ -88,7 +88,7 @@ def _check_file(path: str) -> tuple[list[Finding], tuple[pb.MetaGraphDef, ...]]:
         return [finding("unreadable", error.strerror or str(error), path)], ()
     except CkptError as error:
         return [finding_of(error, "metagraph-unreadable", path)], ()
-    return [*found, *_check_model(path, messages)], messages
+    return [*found, *_check_assets(path, messages), *_check_model(path, messages)], messages
 
 
 def _read(path: str) -> tuple[pb.MetaGraphDef, ...]:
@@ -110,19 +110,29 @@ def _check(message: pb.MetaGraphDef, path: str) -> Iterator[Finding]:
         yield finding(f"graph-{problem.code}", problem.message, path, key=problem.node)
     for error in metagraph_of(message, path).problems:
         yield finding_of(error, "metagraph-unreadable", path)
+
+
+def _check_assets(path: str, messages: tuple[pb.MetaGraphDef, ...]) -> Iterator[Finding]:
+    """Look for the files that the graphs read."""
     if os.path.basename(path) not in (*SAVED_MODEL_NAMES, EXPORT_META):
         return  # what a .meta file calls its assets, lies wherever it is imported
     folder = os.path.join(os.path.dirname(path), _ASSETS)
-    for name in asset_names(message, path):
+    names: dict[str, bool] = {}
+    for message in messages:
+        for name, is_read in asset_names(message, path).items():
+            names[name] = names.get(name, False) or is_read
+    for name, is_read in names.items():
         asset = os.path.join(folder, name)
         if leads_outside(name):
             text = f"asset '{name}' is not a file in the folder '{_ASSETS}'"
             yield finding("asset-outside", text, path)
         elif not is_regular(asset):
-            text = "an asset of the graph is missing"
-            if os.path.lexists(asset):
-                text = "an asset of the graph is no regular file"
-            yield finding("asset-missing", text, asset)
+            what = "no regular file" if os.path.lexists(asset) else "missing"
+            if is_read:
+                yield finding("asset-missing", f"an asset of the graph is {what}", asset)
+            else:
+                text = f"an asset is {what}, which nothing in the graph reads"
+                yield finding("asset-unread", text, asset)
         else:
             yield from links_outside([asset])
 

@@ -130,6 +130,7 @@ def break_input(graph: pb.GraphDef) -> None:
 CHANGES: list[tuple[str, str, Callable[[pb.GraphDef], object]]] = [
     ("graph-node-twice", "2 nodes", rename_first),
     ("graph-input-missing", "no/such", break_input),
+    ("graph-constant", "no value", lambda graph: graph.node.add(name="made/up", op="Const")),
     ("graph-constant", "-3", lambda graph: add_constant(graph, [2, -3])),
     ("graph-constant", "any file", lambda graph: add_constant(graph, [1 << 40, 1 << 40])),
     ("graph-constant", "claims", lambda graph: add_constant(graph, [1 << 50])),
@@ -176,6 +177,39 @@ def test_assets_that_are_missing_or_lie_elsewhere(tmp_path: Path) -> None:
     for name in names:
         os.symlink(tmp_path / name, folder / "assets" / name)
     assert {each.code for each in only(folder).findings} == {"link-outside"}
+
+
+@pytest.mark.parametrize("op", ["ReadFile", "StatefulPartitionedCall", "Identity", "Assign"])
+def test_a_missing_asset_that_may_be_read_or_not(op: str, model: Path) -> None:
+    path = model / "saved_model.pb"
+    message = pb.SavedModel.FromString(path.read_bytes())
+    for metagraph in message.meta_graphs:
+        for node in metagraph.graph_def.node:
+            if "asset_path" in node.input:
+                node.input[:] = []
+    path.write_bytes(message.SerializeToString())
+
+    def change(metagraph: pb.MetaGraphDef) -> None:
+        graph = metagraph.graph_def
+        graph.node.add(name="kept", op="VariableV2")
+        graph.node.add(name="between", op="Assign", input=["kept", "asset_path:0"])
+        graph.node.add(name="user", op=op, input=["kept"])
+
+    edit(model, change)
+    (model / "assets/words.txt").unlink()
+    reads = op in ("ReadFile", "StatefulPartitionedCall")
+    (found,) = (each for each in only(model).findings if each.code.startswith("asset"))
+    assert (found.code, found.severity) == (
+        ("asset-missing", "damage") if reads else ("asset-unread", "warning")
+    )
+
+    def add_object(metagraph: pb.MetaGraphDef) -> None:
+        metagraph.object_graph_def.nodes.add()
+
+    edit(model, add_object)  # whose functions may read it
+    assert [each.code for each in only(model).findings if each.severity == "damage"] == [
+        "asset-missing"
+    ]
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ def expected(name: str) -> set[str]:
     if name.startswith(LACKS_SHARDS):
         return {"shard-missing"}
     if name in LACKS_ASSETS:
-        return {"asset-missing"}
+        return {"asset-unread"}
     return {"no-checkpoint"} if name in ("deepspeech_ckpt", "scisharp_metas") else set()
 
 

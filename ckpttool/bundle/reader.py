@@ -72,6 +72,8 @@ class BundleReader:
         self.big_endian = self.header.big_endian
         self.dtype_and_shape = self.entries.dtype_and_shape
         self._shards: dict[int, RandomAccessFile] = {}
+        # A tensor's slices are read one after another, and there may be thousands.
+        self._last_slices: tuple[str, dict[TensorSlice, BundleEntry]] | None = None
 
     def __enter__(self) -> BundleReader:
         return self
@@ -175,8 +177,10 @@ class BundleReader:
         Raises:
             CkptError: as for `read`.
         """
-        self._entry(key)
-        return self._read_whole(key, dict(self.index.slice_entries(key))[part])
+        if self._last_slices is None or self._last_slices[0] != key:
+            self._entry(key)
+            self._last_slices = key, dict(self.index.slice_entries(key))
+        return self._read_whole(key, self._last_slices[1][part])
 
     def chunks(self, key: str) -> Iterator[memoryview]:
         """Yield the stored bytes of a tensor of fixed-size elements in pieces of whole elements.

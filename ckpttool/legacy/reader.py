@@ -78,6 +78,8 @@ class LegacyReader:
         self.big_endian = sys.byteorder == "big"
         self._files = LegacyFiles(paths)
         self._last: tuple[LegacyPart, str, Array] | None = None
+        # A tensor's slices are read one after another, and there may be thousands.
+        self._last_slices: tuple[str, dict[TensorSlice, LegacyPart]] | None = None
         try:
             self.entries = self._describe()
         except BaseException:
@@ -192,8 +194,10 @@ class LegacyReader:
         Raises:
             CkptError: as for `read`.
         """
-        entry = self._readable(key)
-        return self._decode(key, entry, next(each for each in entry.parts if each.part == part))
+        if self._last_slices is None or self._last_slices[0] != key:
+            parts = {each.part: each for each in self._readable(key).parts}
+            self._last_slices = key, parts
+        return self._decode(key, self.entries[key], self._last_slices[1][part])
 
     def chunks(self, key: str) -> Iterator[memoryview]:
         """Yield the elements of a tensor of fixed-size elements as they are in memory, in pieces.

@@ -6,12 +6,16 @@ import os
 from collections.abc import Iterable
 
 from ckpttool.bundle.naming import shard_path
-from ckpttool.errors import MissingFileError, TruncatedError
+from ckpttool.bundle.reader import BundleReader
+from ckpttool.checkpoint.open import Checkpoint
+from ckpttool.errors import CorruptError, MissingFileError, TruncatedError
 from ckpttool.query.listing import TensorRow
 from ckpttool.query.rows import ends
 from ckpttool.query.source import Source
 from ckpttool.storage.source import RandomAccessFile
 
+# So many bytes are read quickly, whoever claims them.
+_FREE = 1 << 30
 _POINTER = b"version https://git-lfs"
 
 
@@ -34,6 +38,39 @@ def require_data(source: Source, rows: Iterable[TensorRow]) -> None:
         return  # data and index are one file
     for shard, last in sorted(ends(rows).items()):
         _require_size(shard_path(source.prefix, shard, source.shards), *last)
+
+
+def require_apart(ckpt: Checkpoint, keys: Iterable[str]) -> None:
+    """Refuse to read tensors that claim many times the bytes that the data shards have.
+
+    Any number of tensors may claim the same bytes, and reading all would take forever.
+
+    Args:
+        ckpt: the checkpoint.
+        keys: those of the tensors that are to be read as a whole.
+
+    Raises:
+        CorruptError: they claim too many.
+    """
+    reader = ckpt.reader
+    if not isinstance(reader, BundleReader):
+        return  # of format V1 every tensor has records of its own
+    claimed = 0
+    used: set[int] = set()
+    for key in set(keys):
+        entry = reader.entries[key]
+        parts = [part for _, part in reader.index.slice_entries(key)] if entry.slices else [entry]
+        claimed += sum(part.size for part in parts)
+        used.update(part.shard_id for part in parts)
+    if claimed <= _FREE:
+        return
+    present = sum(file.size or 0 for file in reader.shard_files(used))
+    if claimed > present + _FREE:
+        raise CorruptError(
+            f"the tensors claim {claimed} bytes of data shards that have {present}; "
+            "select fewer of them",
+            path=reader.path,
+        )
 
 
 def _require_size(path: str, end: int, key: str) -> None:

@@ -11,9 +11,13 @@ import jsonschema
 import pytest
 
 import ckpttool
+from ckpttool.cli.main import main
+from ckpttool.coding.checksum import crc32c, mask
 from ckpttool.schemas import load_schema
+from tests.support import encoder
 from tests.support.command import ckpt
 from tests.support.fixtures import bundle
+from tests.support.handmade import Bundle
 from tests.support.surgery import GUIDE, make, refuse, renaming, run, shards, values
 
 VALUE = "/.ATTRIBUTES/VARIABLE_VALUE"
@@ -303,3 +307,21 @@ def test_options_come_from_the_environment(here: Path) -> None:
 def test_the_help_has_examples() -> None:
     done = ckpt("prune", "--help")
     assert done.code == 0 and "ckpt prune ckpts --optimizer -o out/ckpt-1" in done.out
+
+
+def test_compacting_does_not_multiply_bytes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = Bundle().add(b"a", 1, (64,), bytes(256)).add(b"z", 1, (2,), bytes(8))
+    made.records[b"twin"] = made.records[b"a"]
+    prefix = made.write(tmp_path / "shared")
+    assert main(["prune", prefix, "--drop", "z", "--compact", "-o", str(tmp_path / "out")]) == 0
+    assert (tmp_path / "out.data-00000-of-00001").stat().st_size == 256
+    crc = mask(crc32c(bytes(248)))
+    made.records[b"b"] = encoder.entry(1, (62,), offset=4, size=248, crc=crc)
+    prefix = made.write(tmp_path / "apart")
+    capsys.readouterr()
+    assert main(["prune", prefix, "--drop", "z", "--compact", "-o", str(tmp_path / "no")]) == 2
+    assert "key 'b': it overlaps another tensor in part" in capsys.readouterr().err
+    assert not list(tmp_path.glob("no.*"))
+    assert main(["prune", prefix, "--drop", "z", "-o", str(tmp_path / "no")]) == 0

@@ -9,10 +9,12 @@ from pathlib import Path
 import pytest
 
 from ckpttool.checkpoint.open import open_checkpoint
+from ckpttool.cli.main import main
 from ckpttool.errors import MissingFileError, TruncatedError
 from ckpttool.query.listing import list_tensors
 from ckpttool.query.shards import require_data
 from tests.support.fixtures import BundleFixture, bundle, bundles
+from tests.support.handmade import Bundle
 
 SHARDED = "v2/tf2.21/partitioned_sharded/model"
 
@@ -75,3 +77,31 @@ def test_a_pointer_in_place_of_the_data(prefix: str, tmp_path: Path) -> None:
     row = listing.rows[0]._replace(shard=0, offset=0, bytes=61, slices=())
     with pytest.raises(TruncatedError, match="a pointer of Git LFS in place of the data"):
         require_data(listing.source, [row])
+
+
+def test_tensors_that_claim_the_same_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = Bundle().add(b"t00", 1, (64,), bytes(256))
+    for number in range(1, 40):
+        made.records[b"t%02d" % number] = made.records[b"t00"]
+    prefix = made.write(tmp_path / "m")
+    other = Bundle()
+    for number in range(40):
+        other.add(b"t%02d" % number, 1, (64,), b"\1" * 256)
+    sound = other.write(tmp_path / "other")
+    commands = (
+        ["show", prefix, "--stats"],
+        ["check", prefix, "--finite"],
+        ["diff", prefix, sound],
+        ["diff", str(tmp_path), "--series"],
+    )
+    assert [main(words) for words in commands] == [0, 0, 1, 1]
+    capsys.readouterr()
+    monkeypatch.setattr("ckpttool.query.shards._FREE", 1000)
+    for words in commands:
+        assert main(words) == 2
+        out, err = capsys.readouterr()
+        assert not out and "claim 10240 bytes of data shards that have 256" in err
+    assert main(["show", prefix, "--stats", "t0[1-3]"]) == 0
+    assert main(["show", sound, "--stats"]) == 0

@@ -13,7 +13,7 @@ from ckpttool.query.check.findings import PROBLEMS, Finding, Report
 from ckpttool.query.check.lines import find_lines
 from ckpttool.query.check.lock import Lock
 from ckpttool.query.listing import DamagedRow, TensorRow, damaged_rows, tensor_rows
-from ckpttool.query.shards import require_data
+from ckpttool.query.shards import require_apart, require_data
 from ckpttool.query.source import Source
 
 if TYPE_CHECKING:
@@ -228,6 +228,7 @@ def _look_for_nonfinite(
     from ckpttool.query.check.finite import find_nonfinite, may_hold_floats
 
     rows = [row for row in scope.found.values() if may_hold_floats(row)]
+    require_apart(ckpt, [row.key for row in rows])
     total = sum(row.bytes or 0 for row in rows)
     done = 0
 

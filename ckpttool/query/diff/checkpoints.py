@@ -291,7 +291,10 @@ class _Comparison:
         if not self._open:
             return
         from ckpttool.query.diff.values import compare_values
+        from ckpttool.query.shards import require_apart
 
+        require_apart(self._a.ckpt, [row.key for row, *_ in self._open])
+        require_apart(self._b.ckpt, [row.key for _, row, *_ in self._open])
         outcomes = compare_values(
             self._a.ckpt,
             self._b.ckpt,

@@ -16,6 +16,7 @@ from ckpttool.errors import CkptError, NotFoundError, UnsupportedError
 from ckpttool.query.diff.index import choose_with_damaged, missing_data, same_bytes, trusted
 from ckpttool.query.folder import list_by_step
 from ckpttool.query.listing import DamagedRow, TensorRow, damaged_rows, tensor_rows
+from ckpttool.query.shards import require_apart
 from ckpttool.query.source import Source
 
 StepChange = Literal["first", "same", "changed", "reshaped", "gone", "unreadable"]
@@ -120,6 +121,7 @@ def diff_series(
         for number, ((name, at, ckpt, _), (kept, broken)) in enumerate(
             zip(opened, selected, strict=True)
         ):
+            require_apart(ckpt, [row.key for row in kept])
             lost = {row.key for row in broken}
             now = _Step(name, at, ckpt, {row.key: row for row in kept}, lost)
             found += _advance(before, now, problems)

@@ -14,6 +14,7 @@ from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.errors import CkptError, UnsupportedError
 from ckpttool.objects.graph import Node, ObjectGraph
 from ckpttool.objects.keys import GRAPH_KEY
+from ckpttool.query.shards import require_apart
 from ckpttool.query.values.parts import Part
 from ckpttool.query.values.statistics import (
     Histogram,
@@ -33,7 +34,7 @@ from ckpttool.tensor.values import Array
 TEXT_LIMIT = 1000
 NODE_LIMIT = 100
 JSON_LIMIT = 10_000
-# Tensors of so many bytes together are all read before the first answer is given.
+# What is kept of all tensors together may be so many bytes; else they are read twice.
 _AT_ONCE = 1 << 28
 _EDGES = ((3, 3), (2, 2), (1, 1), (1, 0))
 
@@ -171,9 +172,9 @@ def describe_tensors(
 ) -> Iterator[TensorDetail]:
     """Describe tensors one after another.
 
-    A tensor is yielded when it has been read and its crc32c checked. Unless they are larger than
-    256 MiB together, all are read before the first is yielded, so that damage to one is known
-    before anything is said of the others.
+    All are read, and their crc32c checked, before this returns, so that damage to one is known
+    before anything is said of the others. If more than 256 MiB would have to be kept until then,
+    they are read once more as they are yielded.
 
     Args:
         ckpt: the checkpoint.
@@ -187,13 +188,18 @@ def describe_tensors(
         CorruptError: stored bytes are damaged.
         UnsupportedError: a dtype is not known.
     """
-    details = (
-        _describe(ckpt, target, limit=limit, nodes=nodes, values=values, bins=bins)
-        for target in targets
-    )
-    if not values or sum(_stored(ckpt, target.key) or 0 for target in targets) <= _AT_ONCE:
-        return iter(list(details))
-    return details
+    require_apart(ckpt, [target.key for target in targets if target.index is None])
+
+    def details() -> Iterator[TensorDetail]:
+        for target in targets:
+            yield _describe(ckpt, target, limit=limit, nodes=nodes, values=values, bins=bins)
+
+    kept = sum(_kept(ckpt, target, limit) for target in targets) if values else 0
+    if len(targets) == 1 or kept <= _AT_ONCE:
+        return iter(list(details()))
+    for _ in details():
+        pass  # each is let go before the next is read
+    return details()
 
 
 def _describe(
@@ -245,6 +251,20 @@ def _graph(ckpt: Checkpoint, limit: int | None) -> GraphDetail:
         raise UnsupportedError("a name-based checkpoint has no object graph", path=ckpt.prefix)
     _ = graph.paths  # which fail before anything is printed, or not at all
     return GraphDetail(graph, graph.nodes[:limit])
+
+
+def _kept(ckpt: Checkpoint, target: Target, limit: int | None) -> int:
+    """Return how many bytes a description keeps, of elements in memory about as many."""
+    part = Part(ckpt, target.key, target.index)
+    if part.dtype.size is None:
+        stored = _stored(ckpt, target.key)
+        if stored is None:  # which its files hold
+            stored = sum(file.size or 0 for file in ckpt.reader.shard_files())
+        return stored
+    if limit is not None and part.elements > limit:
+        return limit * part.dtype.size
+    # Of what is not small all elements are read again when they are written out.
+    return part.elements * part.dtype.size if part.small else 0
 
 
 def _stored(ckpt: Checkpoint, key: str) -> int | None:

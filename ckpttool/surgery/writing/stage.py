@@ -205,10 +205,20 @@ class Stage:
         with self._watch.open(self._source_path(old)) as source:
             file = self._staged.create(path, mode=0o600)
             file.take_permissions(source.permissions)
+            stop = 0
             for extent in sorted(self._extents[old], key=lambda each: each.entry.offset):
                 place = (old, extent.entry.offset, extent.entry.size)
                 if place in moves:
                     continue  # bytes that two tensors share
+                # Written one by one, a small file of these could become any number of bytes.
+                if extent.entry.size and extent.entry.offset < stop:
+                    raise UnsupportedError(
+                        "it overlaps another tensor in part, and compacting would take both apart",
+                        path=source.path,
+                        offset=extent.entry.offset,
+                        key=extent.key,
+                    )
+                stop = max(stop, extent.entry.offset + extent.entry.size)
                 moves[place] = (shard_id, file.size)
                 copy_extent(
                     source,
@@ -228,7 +238,9 @@ class Stage:
     def _count_copies(self, ids: dict[int, int], *, compact: bool) -> None:
         """Count the bytes to be copied, as far as that is known beforehand."""
         if compact:
-            self._to_copy = sum(e.entry.size for each in self._extents.values() for e in each)
+            entries = (extent.entry for each in self._extents.values() for extent in each)
+            places = {(entry.shard_id, entry.offset, entry.size) for entry in entries}
+            self._to_copy = sum(size for _, _, size in places)
             check_room(self._prefix, self._to_copy)
         elif self.mode == "copy":
             shards = self._plan.source.bundle.shard_files()

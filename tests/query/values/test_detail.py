@@ -12,6 +12,7 @@ import pytest
 
 from ckpttool.bundle.writer import BundleWriter
 from ckpttool.checkpoint.open import Checkpoint, open_checkpoint
+from ckpttool.cli.main import main
 from ckpttool.errors import ChecksumError, CorruptError, MissingFileError, MissingKeyError
 from ckpttool.objects.keys import GRAPH_KEY
 from ckpttool.query.values import detail as module
@@ -231,17 +232,40 @@ def test_damage_to_one_is_known_before_another_is_shown(
         describe_tensors(ckpt, targets, values=False)
 
 
-def test_what_is_large_is_described_one_by_one(
+def test_what_is_too_much_to_keep_is_read_twice(
     ckpt: Checkpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "_AT_ONCE", 100)
+    targets = [Target("big"), Target("small")]
+    details = describe_tensors(ckpt, targets, limit=None)
+    assert not isinstance(details, list) and [each.key for each in details] == ["big", "small"]
     with open(tmp_path / "model.data-00000-of-00001", "r+b") as file:
         file.seek(ckpt.bundle.entries["small"].offset)
         file.write(b"\x99")
-    details = describe_tensors(ckpt, [Target("big"), Target("small")])
-    assert next(details).key == "big"
     with pytest.raises(ChecksumError):
-        next(details)
+        describe_tensors(ckpt, targets, limit=None)
+
+
+@pytest.mark.parametrize("format", ["json", "jsonl", "plain", "table"])
+@pytest.mark.parametrize("words", [[], ["--full"]])
+def test_nothing_is_written_where_something_is_damaged(
+    ckpt: Checkpoint,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    words: list[str],
+    format: str,
+) -> None:
+    monkeypatch.setattr(module, "_AT_ONCE", 0)
+    monkeypatch.setattr("ckpttool.query.values.parts._SMALL", 0)
+    with open(tmp_path / "model.data-00000-of-00001", "r+b") as file:
+        file.seek(ckpt.bundle.entries["small"].offset)
+        file.write(b"\x99")
+    prefix = os.fspath(tmp_path / "model")
+    for keys in (["big", "small"], ["small"]):
+        assert main(["show", prefix, *keys, "--format", format, *words]) == 2
+        out, err = capsys.readouterr()
+        assert not out and err.count("\n") == 1
 
 
 def test_a_missing_shard(ckpt: Checkpoint, tmp_path: Path) -> None:

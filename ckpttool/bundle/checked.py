@@ -6,12 +6,10 @@ time goes into giving the process its memory and copying, which several threads 
 
 from __future__ import annotations
 
-import threading
-
 from ckpttool.coding.checksum import crc32c
 from ckpttool.coding.joined_crc import joined_crc
-from ckpttool.storage.processors import default_jobs
 from ckpttool.storage.source import CHUNK_SIZE, RandomAccessFile
+from ckpttool.storage.work import start_threads, thread_count
 
 # Of less, starting a thread is not worth it; more threads than that wait for the memory.
 _PER_THREAD = 1 << 25
@@ -34,18 +32,12 @@ def read_checked(file: RandomAccessFile, offset: int, buffer: memoryview) -> int
         file.read_into(buffer, offset)
         return crc32c(buffer)
     file.check_range(offset, len(buffer))
-    count = max(1, min(len(buffer) // _PER_THREAD, _MAX_THREADS, default_jobs()))
+    count = max(1, min(len(buffer) // _PER_THREAD, thread_count(None, _MAX_THREADS)))
     size = -(-len(buffer) // count)
     size += -size % CHUNK_SIZE
     parts = [_Part(file, offset + at, buffer[at : at + size]) for at in range(0, len(buffer), size)]
-    threads = []
-    try:
-        for part in parts[1:]:
-            thread = threading.Thread(target=part.read_quietly, daemon=True)
-            thread.start()
-            threads.append(thread)
-    except RuntimeError:
-        pass  # no more threads may be started: the others are read here
+    # Where fewer threads than parts can be had, the rest is read here.
+    threads = list(start_threads([part.read_quietly for part in parts[1:]]))
     try:
         for part in (*parts[:1], *parts[1 + len(threads) :]):
             part.read()

@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from ckpttool.bundle.entry import BundleEntry, BundleHeader, EntryDecoder, EntryHead, decode_header
 from ckpttool.bundle.naming import index_path
+from ckpttool.coding.text import ESCAPE, decode_text, encode_text
 from ckpttool.errors import ChangedError, CkptError, CorruptError, UnsupportedError
 from ckpttool.storage.source import RandomAccessFile, identity_of
 from ckpttool.table.reader import TableReader
@@ -256,12 +257,12 @@ class BundleIndex:
         listed: dict[str, frozenset[TensorSlice] | None] = {}
         # Keys are in the order of their bytes: these come first.
         for odd in list(takewhile(lambda key: key.startswith("\0"), named)):
-            raw = odd.encode("utf-8", "surrogateescape")
+            raw = encode_text(odd)
             try:
                 name, part = decode_slice_key(raw)
             except CorruptError:
                 continue
-            key = name.decode("utf-8", "surrogateescape")
+            key = decode_text(name)
             if key not in listed:
                 listed[key] = self._listed_slices(key) if key in named else frozenset()
             owned = listed[key]
@@ -283,7 +284,7 @@ def _read_records(table: TableReader) -> _Records:
         return {key.decode(): value for entries in table.blocks() for key, value in entries}
     except UnicodeDecodeError:  # rare, and asking for it costs time
         return {
-            key.decode("utf-8", "surrogateescape"): value
+            key.decode("utf-8", ESCAPE): value
             for entries in table.blocks()
             for key, value in entries
         }

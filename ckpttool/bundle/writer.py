@@ -19,6 +19,7 @@ from ckpttool.bundle.naming import (
     split_shard_path,
 )
 from ckpttool.coding.checksum import crc32c, mask
+from ckpttool.coding.text import decode_text, encode_text
 from ckpttool.errors import (
     CorruptError,
     DestinationError,
@@ -197,7 +198,7 @@ class BundleWriter:
             try:
                 check_coverage(entry.shape, entry.slices)
             except CorruptError as error:
-                key = raw.decode("utf-8", "surrogateescape")
+                key = decode_text(raw)
                 raise InvalidTensorError(error.message, key=key) from error
         index = self._staged.create(index_path(self.prefix))
         builder = TableBuilder(index.write)
@@ -245,11 +246,9 @@ class BundleWriter:
 
     def _check_written(self) -> None:
         written = BundleIndex(self.prefix)
-        expected = {
-            key.decode("utf-8", "surrogateescape"): entry for key, entry in self._entries.items()
-        }
+        expected = {decode_text(key): entry for key, entry in self._entries.items()}
         slices = {
-            encode_slice_key(key.encode("utf-8", "surrogateescape"), part)
+            encode_slice_key(encode_text(key), part)
             for key in written.entries
             for part, _ in written.slice_entries(key)
         }
@@ -269,7 +268,7 @@ class BundleWriter:
 
 def _encode_key(key: str) -> bytes:
     try:
-        return key.encode("utf-8", "surrogateescape")
+        return encode_text(key)
     except UnicodeEncodeError as error:
         raise InvalidTensorError(f"the key is not Unicode: {error.reason}", key=key) from error
 

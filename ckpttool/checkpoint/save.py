@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from ckpttool.bundle.writer import BundleWriter
+from ckpttool.coding.text import encode_text
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -34,5 +35,5 @@ def save_checkpoint(
     with BundleWriter(prefix, num_shards=num_shards, force=force) as writer:
         # Each tensor goes to the emptiest shard; in the order of keys, so that the same tensors
         # always give the same files.
-        for key in sorted(tensors, key=lambda key: key.encode("utf-8", "surrogateescape")):
+        for key in sorted(tensors, key=encode_text):
             writer.add(key, tensors[key], shard_id=writer.emptiest_shard)

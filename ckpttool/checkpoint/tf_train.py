@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from ckpttool.checkpoint.folder import STATE_NAME, find_checkpoint
 from ckpttool.checkpoint.open import Checkpoint, open_checkpoint
+from ckpttool.coding.text import encode_text
 from ckpttool.errors import CkptError, MissingFileError
 from ckpttool.tensor.dtypes import DType
 
@@ -78,7 +79,7 @@ class CheckpointReader:
                 dtype.name, dtype.name.upper()
             )
             lines.append(f"{key} ({name}) [{','.join(map(str, shape))}]\n")
-        return "".join(lines).encode("utf-8", "surrogateescape")
+        return encode_text("".join(lines))
 
 
 def load_checkpoint(ckpt_dir_or_file: str | os.PathLike[str]) -> CheckpointReader:

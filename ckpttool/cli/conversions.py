@@ -39,7 +39,7 @@ from ckpttool.surgery.export.saved_model import (
 )
 from ckpttool.surgery.rules import Rule
 from ckpttool.surgery.writing.destination import unused_place
-from ckpttool.surgery.writing.plan import OnProgress, WriteOptions, plan_receipt, write_plan
+from ckpttool.surgery.writing.plan import WriteOptions, plan_receipt, write_plan
 from ckpttool.surgery.writing.spread import Recoding
 
 _NUMBER = re.compile(r"-([0-9]{1,18})\Z")
@@ -167,7 +167,7 @@ def _convert(
     conversion: Conversion,
     wanted: Wanted,
     *,
-    on_progress: OnProgress | None = None,
+    on_progress: ProgressBar | None = None,
 ) -> ConvertedCheckpoint:
     """Convert one checkpoint.
 

@@ -6,5 +6,6 @@ joined_crc  the crc32c of parts in a row, from those of the parts
 wire        the fields of small protobuf messages
 walk        the fields of messages that are too large to be held
 version     the message that says who may read a file
+text        names: bytes in the files, text in programs
 ordered     numbers and strings whose bytes sort as they do
 """

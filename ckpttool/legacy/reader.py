@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from ckpttool.coding.text import encode_text
 from ckpttool.errors import (
     CkptError,
     CorruptError,
@@ -246,10 +247,7 @@ class LegacyReader:
                 found[key] = entry, found.get(key, (entry, shard_id))[1]
         if not there:
             raise MissingFileError("no file of the checkpoint exists", path=self.prefix)
-        return LegacyEntries(
-            (key, found[key][0])
-            for key in sorted(found, key=lambda key: key.encode("utf-8", "surrogateescape"))
-        )
+        return LegacyEntries((key, found[key][0]) for key in sorted(found, key=encode_text))
 
     def _readable(self, key: str) -> LegacyEntry:
         """Return the entry of a tensor that can be read as far as the entries tell."""
@@ -290,7 +288,7 @@ class LegacyReader:
     def _find(self, key: str, part: LegacyPart, *, verify: bool = True) -> _Values:
         """Return where the values of a slice are."""
         path = self._files.paths[part.shard_id]
-        raw = encode_slice_key(key.encode("utf-8", "surrogateescape"), part.part)
+        raw = encode_slice_key(encode_text(key), part.part)
         try:
             record = self._files.lookup(part.shard_id).find(raw, verify=verify)
         except CkptError as error:

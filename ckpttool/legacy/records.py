@@ -18,6 +18,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from ckpttool.coding import wire
+from ckpttool.coding.text import decode_text, encode_text
 from ckpttool.coding.varint import encode_varint
 from ckpttool.coding.version import decode_version
 from ckpttool.coding.walk import Bytes, Field, MessageWalk
@@ -88,7 +89,7 @@ def _decode_tensor(data: bytes) -> SliceMeta:
     slices = []
     for number, kind, value, _ in wire.decode_fields(data):
         if number == 1 and kind == wire.BYTES and name is None:
-            name = bytes(value).decode("utf-8", "surrogateescape")
+            name = decode_text(bytes(value))
         elif number == 2 and kind == wire.BYTES and shape is None:
             shape = bytes(value)
         elif number == 3 and kind == wire.VARINT and not dtype:
@@ -113,7 +114,7 @@ def _decode_tensor(data: bytes) -> SliceMeta:
 
 def _encode_tensor(tensor: SliceMeta) -> bytes:
     return (
-        wire.bytes_field(1, tensor.name.encode("utf-8", "surrogateescape"))
+        wire.bytes_field(1, encode_text(tensor.name))
         + wire.bytes_field(2, encode_shape(tensor.shape))
         + wire.varint_field(3, tensor.dtype.number)
         + b"".join(wire.bytes_field(4, encode_slice(part)) for part in tensor.slices)
@@ -153,7 +154,7 @@ def find_values(source: Bytes, name: str, part: TensorSlice) -> tuple[int, int]:
             )
         found[field.number] = field
     for number, wanted, what in (
-        (1, name.encode("utf-8", "surrogateescape"), "another tensor"),
+        (1, encode_text(name), "another tensor"),
         (2, encode_slice(part), "another slice"),
     ):
         stored = found.get(number, Field(number, wire.BYTES, 0, 0))
@@ -166,7 +167,7 @@ def find_values(source: Bytes, name: str, part: TensorSlice) -> tuple[int, int]:
 
 def slice_head(name: str, part: TensorSlice, size: int) -> bytes:
     """Return what stands in the record of a slice before its TensorProto of `size` bytes."""
-    inner = wire.bytes_field(1, name.encode("utf-8", "surrogateescape"))
+    inner = wire.bytes_field(1, encode_text(name))
     inner += wire.bytes_field(2, encode_slice(part))
     inner += encode_varint(3 << 3 | wire.BYTES) + encode_varint(size)
     return encode_varint(_DATA << 3 | wire.BYTES) + encode_varint(len(inner) + size) + inner

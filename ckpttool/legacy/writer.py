@@ -13,6 +13,7 @@ from itertools import chain
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from ckpttool.coding.text import encode_text
 from ckpttool.errors import (
     CkptError,
     CorruptError,
@@ -183,7 +184,7 @@ class LegacyWriter:
             InvalidTensorError: as for `add`, or the slice does not agree with those before.
         """
         try:
-            name = key.encode("utf-8", "surrogateescape")
+            name = encode_text(key)
             part_shape = part.shape(shape)
         except UnicodeEncodeError as error:
             raise InvalidTensorError(f"the key is not Unicode: {error.reason}", key=key) from error

@@ -15,6 +15,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
+from ckpttool.coding.text import decode_text
+
 if TYPE_CHECKING:
     from ckpttool import pb
 
@@ -163,7 +165,7 @@ def constant_strings(nodes: Mapping[str, pb.NodeDef], name: str) -> list[str]:
     if node is None or node.op != "Const" or "value" not in node.attr:
         return []
     values = node.attr["value"].tensor.string_val
-    return [value.decode("utf-8", "surrogateescape") for value in values]
+    return [decode_text(value) for value in values]
 
 
 def node_name(name: str) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from ckpttool.coding.text import decode_text
 from ckpttool.printable import printable
 from ckpttool.render.humanize import shape
 
@@ -54,7 +55,7 @@ def cell_text(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, (bytes, bytearray)):
-        return printable(bytes(value).decode("utf-8", "surrogateescape"))
+        return printable(decode_text(value))
     if isinstance(value, (tuple, list)):
         if all(isinstance(each, int) for each in value):
             return shape(value)

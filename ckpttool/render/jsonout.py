@@ -14,6 +14,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import SupportsFloat, TextIO
 
+from ckpttool.coding.text import encode_text
+
 _ENCODER = json.JSONEncoder(ensure_ascii=True, allow_nan=False, check_circular=False)
 _BATCH = 2048
 MAX_DEPTH = 100
@@ -109,7 +111,7 @@ def _member(name: object) -> str:
 
 def _to_bytes(text: str) -> bytes:
     try:
-        return text.encode("utf-8", "surrogateescape")
+        return encode_text(text)
     except UnicodeEncodeError:  # a surrogate that stands for no byte
         return text.encode("utf-8", "surrogatepass")
 

@@ -1,8 +1,8 @@
 """Files and folders, whatever is in them.
 
 source         reading: sized and bounds-checked
-processors     how many threads may read at once
 folders        making them, making names durable
+work           progress, and the number of threads
 locks          one writer at a time
 staging        writing: temporary siblings that become visible together or not at all
 staged_file    one temporary file, changed through its descriptor only

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal
 from ckpttool.bundle.entry import BundleEntry
 from ckpttool.bundle.reader import BundleReader
 from ckpttool.checkpoint.open import Checkpoint
+from ckpttool.coding.text import encode_text
 from ckpttool.errors import CkptError, CorruptError, SurgeryError
 from ckpttool.objects.graph import ObjectGraph
 from ckpttool.objects.keys import GRAPH_KEY, object_path
@@ -163,7 +164,7 @@ class Plan:
                 changes.append(Change("drop", key, None, kind, size))
             elif tensor.key != key:
                 changes.append(Change("rename", key, tensor.key, kind, tensor.bytes))
-        return tuple(sorted(changes, key=lambda change: change.key.encode(*_KEY_ENCODING)))
+        return tuple(sorted(changes, key=lambda change: encode_text(change.key)))
 
     @property
     def keys_changed(self) -> bool:
@@ -239,6 +240,3 @@ def _planned(source: Checkpoint, key: str) -> PlannedTensor:
             raise CorruptError(f"slice {part} is listed twice", path=reader.index.path, key=key)
         seen.add(part)
     return PlannedTensor(key, key, entry, slices)
-
-
-_KEY_ENCODING = ("utf-8", "surrogateescape")

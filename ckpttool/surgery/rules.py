@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from ckpttool.checkpoint.selection.time_limit import TimeLimit
+from ckpttool.coding.text import encode_text
 from ckpttool.errors import FileAccessError, SelectionError
 from ckpttool.printable import printable, unprintable
 from ckpttool.storage.source import file_error
@@ -224,7 +225,7 @@ def _json_pairs(text: str, path: str) -> Iterable[tuple[str, str]]:
 def _can_be_a_name(text: str) -> bool:
     """Tell whether a key can be called so: names that are not UTF-8 are spelled as Python does."""
     try:
-        text.encode("utf-8", "surrogateescape")
+        encode_text(text)
     except UnicodeEncodeError:
         return False
     return True

@@ -14,6 +14,7 @@ from __future__ import annotations
 import struct
 from itertools import pairwise
 
+from ckpttool.coding.text import decode_text
 from ckpttool.coding.varint import decode_varint
 from ckpttool.errors import CorruptError
 
@@ -74,7 +75,7 @@ def wrong_order(previous: bytes, key: bytes, offset: int) -> CorruptError:
     what = "table keys do not rise"
     if key == previous:
         what += ": one is in the table twice"
-    named = key.decode("utf-8", "surrogateescape") if 0 < len(key) <= _MAX_NAMED else None
+    named = decode_text(key) if 0 < len(key) <= _MAX_NAMED else None
     return CorruptError(what, offset=offset, key=named)
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ckpttool.coding.text import encode_text
 from ckpttool.errors import InvalidTensorError
 from ckpttool.tensor.dtypes import STRING, VARIANT, DType
 from ckpttool.tensor.shape import Shape
@@ -134,7 +135,7 @@ def string_bytes(item: object) -> bytes:
     """
     if isinstance(item, str):
         try:
-            return item.encode("utf-8", "surrogateescape")
+            return encode_text(item)
         except UnicodeEncodeError as error:
             raise InvalidTensorError(f"text that is not Unicode: {error.reason}") from error
     if isinstance(item, bytes):

@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from ckpttool.checkpoint.selection.globs import compile_glob, is_glob, shortened
+from ckpttool.coding.text import decode_text
 from ckpttool.errors import SelectionError
 from ckpttool.storage.source import file_error
 
@@ -111,7 +112,7 @@ def _read_lines(path: str) -> list[str]:
         raise file_error(error, path) from error
     if len(data) > MAX_FILE_SIZE:
         raise SelectionError(f"a pattern file of more than {MAX_FILE_SIZE} bytes", path=path)
-    text = data.decode("utf-8", "surrogateescape").removeprefix("\ufeff")
+    text = decode_text(data).removeprefix("\ufeff")
     return [line.removesuffix("\r") for line in text.split("\n")]
 
 

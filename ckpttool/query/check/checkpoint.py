@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.checkpoint.selection.select import Listed, Rule, Selector
+from ckpttool.coding.text import encode_text
 from ckpttool.errors import CkptError, NotFoundError, SelectionError
 from ckpttool.query.check.findings import PROBLEMS, Finding, Report
 from ckpttool.query.check.lines import find_lines
@@ -15,11 +16,10 @@ from ckpttool.query.check.lock import Lock
 from ckpttool.query.listing import DamagedRow, TensorRow, damaged_rows, tensor_rows
 from ckpttool.query.shards import require_apart, require_data
 from ckpttool.query.source import Source
+from ckpttool.storage.work import Progress
 
 if TYPE_CHECKING:
     from ckpttool.query.check.metagraph import GraphVariables
-
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +177,7 @@ def compare(scope: Scope, lock: Lock, *, crc: bool, allow_extra: bool) -> list[F
 
 def key_bytes(row: TensorRow) -> bytes:
     """Return the key of a tensor as the file has it, by which tensors are sorted."""
-    return row.key.encode("utf-8", "surrogateescape")
+    return encode_text(row.key)
 
 
 def checksums(row: TensorRow) -> dict[str, int | None]:

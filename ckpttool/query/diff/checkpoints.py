@@ -34,7 +34,7 @@ from ckpttool.query.diff.results import (
 )
 from ckpttool.query.diff.scopes import find_moves, rename_map
 from ckpttool.query.listing import DamagedRow, TensorRow
-from ckpttool.query.verify.data import Progress
+from ckpttool.storage.work import Progress
 
 __all__ = [
     "CHANGES",

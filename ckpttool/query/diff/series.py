@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 from contextlib import ExitStack
 from dataclasses import dataclass
 from math import sqrt
@@ -18,9 +18,9 @@ from ckpttool.query.folder import list_by_step
 from ckpttool.query.listing import DamagedRow, TensorRow, damaged_rows, tensor_rows
 from ckpttool.query.shards import require_apart
 from ckpttool.query.source import Source
+from ckpttool.storage.work import Progress
 
 StepChange = Literal["first", "same", "changed", "reshaped", "gone", "unreadable"]
-Progress = Callable[[int, int], None]
 # Elements taken at once.
 _PIECE = 1 << 15
 

@@ -22,8 +22,7 @@ from ckpttool.query.diff.elements import Comparer, Tally
 from ckpttool.query.diff.results import Tolerance, Values
 from ckpttool.query.listing import TensorRow
 from ckpttool.query.values.parts import Part
-from ckpttool.query.verify.data import Progress
-from ckpttool.storage.processors import default_jobs, startable_threads
+from ckpttool.storage.work import Progress, startable_threads, thread_count
 from ckpttool.tensor.dtypes import STRING, VARIANT
 from ckpttool.tensor.values import Array
 
@@ -62,7 +61,7 @@ def compare_values(
     """
     pairs = list(pairs)
     total = sum(_size(pair) for pair in pairs)
-    count = min(default_jobs() if jobs is None else jobs, _MAX_JOBS)
+    count = thread_count(jobs, _MAX_JOBS)
     with ExitStack() as stack:
         pool = None
         if count > 1 and total > _ALONE * 8 and (count := startable_threads(count)) > 1:

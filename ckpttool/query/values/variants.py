@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ckpttool.coding.text import decode_text
 from ckpttool.coding.varint import decode_varint
 from ckpttool.coding.wire import signed64
 from ckpttool.errors import CorruptError
@@ -158,7 +159,7 @@ def _optional(metadata: bytes, tensors: tuple[InnerTensor, ...]) -> VariantDetai
 
 
 def _iterator(metadata: bytes, tensors: tuple[InnerTensor, ...]) -> VariantDetail | None:
-    prefix, *keys = metadata.decode("utf-8", "surrogateescape").split("@@")
+    prefix, *keys = decode_text(metadata).split("@@")
     facts = (("of", prefix),) if prefix else ()
     if len(keys) == len(tensors) and not (len(tensors) == 1 and tensors[0].variants):
         return VariantDetail("", facts, _name(tensors, keys))

@@ -11,11 +11,11 @@ from ckpttool.checkpoint.folder import file_status, is_regular, list_checkpoints
 from ckpttool.checkpoint.locate import EXPORT_META, SAVED_MODEL_NAMES, has_graph_file, locate
 from ckpttool.errors import CkptError, MissingFileError
 from ckpttool.query.verify.checkpoint import Patience, verify_checkpoint
-from ckpttool.query.verify.data import Progress
 from ckpttool.query.verify.findings import Finding, finding
 from ckpttool.query.verify.folder import check_folder
 from ckpttool.query.verify.names import FolderNames
 from ckpttool.query.verify.report import Report, Subject
+from ckpttool.storage.work import Progress
 
 _MAX_LOOKS = 5
 

@@ -12,12 +12,13 @@ from ckpttool.bundle.naming import index_path
 from ckpttool.objects.keys import GRAPH_KEY
 from ckpttool.query.source import Source
 from ckpttool.query.verify.checksums import judge, mixed_saves
-from ckpttool.query.verify.data import Progress, read_shards
+from ckpttool.query.verify.data import read_shards
 from ckpttool.query.verify.extents import Layout, lay_out
 from ckpttool.query.verify.findings import Finding, finding
 from ckpttool.query.verify.index import IndexSurvey, survey_index
 from ckpttool.query.verify.names import FolderNames
 from ckpttool.storage.source import RandomAccessFile
+from ckpttool.storage.work import Progress
 
 Identity = tuple[int, int, int, int]
 

@@ -11,11 +11,11 @@ from contextlib import suppress
 from ckpttool.bundle.naming import index_path
 from ckpttool.errors import CkptError, MissingFileError
 from ckpttool.query.verify.bundle import CheckpointResult, Identity, changed_files, verify_bundle
-from ckpttool.query.verify.data import Progress
 from ckpttool.query.verify.findings import finding, finding_of
 from ckpttool.query.verify.folder import check_siblings
 from ckpttool.query.verify.names import FolderNames
 from ckpttool.query.verify.report import Report, Subject
+from ckpttool.storage.work import Progress
 
 # How long is waited, in all, for saves that are under way.
 _PATIENCE = 5.0

@@ -15,11 +15,9 @@ from ckpttool.coding.joined_crc import joined_crc
 from ckpttool.errors import CkptError
 from ckpttool.query.verify.extents import Extent, Shard
 from ckpttool.query.verify.files import ShardFiles
-from ckpttool.storage.processors import default_jobs, startable_threads
+from ckpttool.storage.work import Progress, start_threads, thread_count
 from ckpttool.tensor.dtypes import STRING, VARIANT
 from ckpttool.tensor.verifier import make_verifier
-
-Progress = Callable[[int, int], None]
 
 _WINDOW = 1 << 20
 _PIECE = 1 << 23
@@ -54,8 +52,7 @@ def read_shards(
     scan = _Scan(big_endian)
     for shard in shards:
         scan.plan(shard)
-    wanted = default_jobs() if jobs is None else jobs
-    scan.run(min(wanted, _MAX_JOBS, len(scan.tasks)), on_progress)
+    scan.run(thread_count(jobs, min(_MAX_JOBS, len(scan.tasks))), on_progress)
     return scan.done
 
 
@@ -94,16 +91,13 @@ class _Scan:
 
     def run(self, jobs: int, on_progress: Progress | None) -> None:
         """Do all tasks."""
-        if jobs < 2 or self.total < _ALONE or (jobs := startable_threads(jobs)) < 2:
-            while self.tasks:
-                self.tasks.popleft()()
-                if on_progress is not None:
-                    on_progress(self.done, self.total)
-            return
-        threads = [threading.Thread(target=self._work, daemon=True) for _ in range(jobs)]
+        threads: list[threading.Thread] = []
         try:
-            for thread in threads:
-                thread.start()
+            if jobs > 1 and self.total >= _ALONE:
+                for thread in start_threads([self._work] * jobs):
+                    threads.append(thread)  # at once: an interrupt has to find all of them
+            if not threads:
+                self._work_alone(on_progress)
             for thread in threads:
                 while thread.is_alive():
                     thread.join(_POLL)
@@ -118,6 +112,12 @@ class _Scan:
             raise self._failure
         if on_progress is not None:
             on_progress(self.done, self.total)
+
+    def _work_alone(self, on_progress: Progress | None) -> None:
+        while self.tasks:
+            self.tasks.popleft()()
+            if on_progress is not None:
+                on_progress(self.done, self.total)
 
     def _work(self) -> None:
         while not self._stopped.is_set():

@@ -151,8 +151,3 @@ def finding_of(
         size=size,
         key=error.key or key,
     )
-
-
-def text_of(raw: bytes) -> str:
-    """Return a key as text; bytes that are not UTF-8 become surrogate escapes."""
-    return raw.decode("utf-8", "surrogateescape")

@@ -8,8 +8,9 @@ from typing import NamedTuple
 
 from ckpttool.bundle.entry import BundleEntry, BundleHeader, EntryDecoder, decode_header
 from ckpttool.bundle.index import MAX_INDEX_SIZE
+from ckpttool.coding.text import decode_text, encode_text
 from ckpttool.errors import CkptError, CorruptError, UnsupportedError
-from ckpttool.query.verify.findings import Finding, finding, finding_of, text_of
+from ckpttool.query.verify.findings import Finding, finding, finding_of
 from ckpttool.query.verify.slices import coverage_problems
 from ckpttool.query.verify.table import Survey, survey_table
 from ckpttool.storage.source import RandomAccessFile
@@ -101,7 +102,7 @@ def survey_index(file: RandomAccessFile, shard_counts: set[int]) -> IndexSurvey:
         if not entry.slices:
             survey.stored.append(Stored(key, None, entry))
             continue
-        _, block = table.entries[key.encode("utf-8", "surrogateescape")]
+        _, block = table.entries[encode_text(key)]
         known = table.complete and key not in unknown
         _check_partitioned(survey, key, entry, slices.pop(key, {}), block, known=known)
     for key, parts in slices.items():
@@ -138,10 +139,10 @@ def _name(raw: bytes) -> tuple[str, TensorSlice | None]:
         try:
             name, part = decode_slice_key(raw)
         except CorruptError:
-            return text_of(raw), None
+            return decode_text(raw), None
         if encode_slice_key(name, part) == raw:
-            return text_of(name), part
-    return text_of(raw), None
+            return decode_text(name), part
+    return decode_text(raw), None
 
 
 def _check_partitioned(

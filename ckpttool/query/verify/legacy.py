@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from ckpttool.coding.text import decode_text, encode_text
 from ckpttool.errors import CkptError, CorruptError, MissingFileError, UnsupportedError
 from ckpttool.legacy.files import MAX_META_SIZE
 from ckpttool.legacy.records import SliceMeta, decode_meta, find_values
@@ -17,12 +18,12 @@ from ckpttool.query.verify.bundle import (
     identity_now,
     links_outside,
 )
-from ckpttool.query.verify.data import Progress
-from ckpttool.query.verify.findings import Finding, finding, finding_of, text_of
+from ckpttool.query.verify.findings import Finding, finding, finding_of
 from ckpttool.query.verify.names import FolderNames
 from ckpttool.query.verify.slices import coverage_problems
 from ckpttool.query.verify.table import Survey, survey_blocks, take_keys
 from ckpttool.storage.source import RandomAccessFile
+from ckpttool.storage.work import Progress
 from ckpttool.table.format import BlockHandle
 from ckpttool.table.stored import check_place
 from ckpttool.table.values import TableValue, load_block
@@ -201,7 +202,7 @@ class _FileCheck:
             return
         self._out.tensors = tensors
         for tensor in tensors:
-            name = tensor.name.encode("utf-8", "surrogateescape")
+            name = encode_text(tensor.name)
             for part in tensor.slices:
                 self._slices[encode_slice_key(name, part)] = _Slice(tensor, part)
 
@@ -284,6 +285,6 @@ def _foreign(prefix: str, paths: Sequence[str], names: FolderNames) -> list[Find
 def _name(raw: bytes) -> str:
     """Return the tensor that a record's key speaks of, or the key itself."""
     try:
-        return text_of(decode_slice_key(raw)[0])
+        return decode_text(decode_slice_key(raw)[0])
     except CorruptError:
-        return text_of(raw)
+        return decode_text(raw)

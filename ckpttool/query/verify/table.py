@@ -11,8 +11,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from ckpttool.coding.text import decode_text, encode_text
 from ckpttool.errors import ChecksumError, CkptError, CorruptError
-from ckpttool.query.verify.findings import Finding, finding, finding_of, text_of
+from ckpttool.query.verify.findings import Finding, finding, finding_of
 from ckpttool.storage.source import RandomAccessFile
 from ckpttool.table.format import (
     FOOTER_SIZE,
@@ -189,7 +190,7 @@ def take_keys(
         tell("the keys of a table block lie outside what the index says of it")
     for key in keys:
         if key in survey.keys:
-            tell("the key is in the table twice", text_of(key))
+            tell("the key is in the table twice", decode_text(key))
     new = set(keys).difference(survey.keys)
     survey.keys |= new
     return new
@@ -221,8 +222,8 @@ def _of_block(error: CkptError, file: RandomAccessFile, handle: BlockHandle, wha
     error.message = f"{what}: {error.message}"
     if error.key is not None and error.key.startswith("\0"):
         with suppress(CorruptError):
-            raw = error.key.encode("utf-8", "surrogateescape")
-            error.key = text_of(decode_slice_key(raw)[0])
+            raw = encode_text(error.key)
+            error.key = decode_text(decode_slice_key(raw)[0])
     return finding_of(
         error, "bad-table", file.path, offset=handle.offset, size=handle.size + TRAILER_SIZE
     )
@@ -233,5 +234,5 @@ def _slack(message: str, file: RandomAccessFile, handle: BlockHandle) -> Finding
 
 
 def _shown(key: bytes) -> str:
-    text = text_of(key)
+    text = decode_text(key)
     return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}…"

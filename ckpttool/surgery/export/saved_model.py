@@ -30,10 +30,11 @@ from ckpttool.storage.locks import Patience, locked_folder
 from ckpttool.storage.source import RandomAccessFile, file_error
 from ckpttool.storage.staged_folder import StagedFolder
 from ckpttool.storage.staging import StagedFiles
+from ckpttool.storage.work import Progress
 from ckpttool.surgery.export.assets import ASSETS_FOLDER, asset_names, copy_assets, find_assets
 from ckpttool.surgery.plan import Plan
 from ckpttool.surgery.writing.carry import DataMode
-from ckpttool.surgery.writing.plan import OnProgress, WriteOptions, write_plan
+from ckpttool.surgery.writing.plan import WriteOptions, write_plan
 from ckpttool.surgery.writing.receipt import Receipt
 
 _VERSION = re.compile(r"[0-9]{8}\Z")
@@ -99,7 +100,7 @@ def convert_export(
     force: bool = False,
     follow_links: bool = False,
     patience: Patience | None = None,
-    on_progress: OnProgress | None = None,
+    on_progress: Progress | None = None,
 ) -> ExportReceipt:
     """Convert an export to a SavedModel.
 
@@ -205,7 +206,7 @@ class _Export:
         folder: str,
         ckpt: Checkpoint | None,
         options: WriteOptions,
-        on_progress: OnProgress | None,
+        on_progress: Progress | None,
     ) -> _Written:
         """Write all files of the SavedModel into a folder."""
         variables = None

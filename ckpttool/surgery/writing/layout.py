@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ckpttool.bundle.entry import BundleEntry, BundleHeader
+from ckpttool.coding.text import encode_text
 from ckpttool.surgery.writing.receipt import ShardReceipt
 from ckpttool.table.builder import TableBuilder
 from ckpttool.tensor.slice_key import encode_slice_key
@@ -32,7 +33,7 @@ class Layout:
         """Return the records of the index in the order of their keys."""
         records = [(b"", self.header.encode())]
         for key, entry in self.entries.items():
-            raw = key.encode("utf-8", "surrogateescape")
+            raw = encode_text(key)
             records.append((raw, entry.encode()))
             records += [
                 (encode_slice_key(raw, part), stored.encode())

@@ -9,13 +9,13 @@ under another count, as bundles are.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from functools import partial
 
 from ckpttool.checkpoint.folder import checkpoint_name, checkpoint_stem
 from ckpttool.errors import DestinationError, SurgeryError
 from ckpttool.legacy.naming import shard_path
 from ckpttool.legacy.writer import LegacyWriter
+from ckpttool.storage.work import Progress
 from ckpttool.surgery.plan import Plan, PlannedTensor
 from ckpttool.surgery.writing.legacy_sets import OldFiles, old_files
 from ckpttool.surgery.writing.payloads import check_slices, payload_shapes
@@ -26,8 +26,6 @@ from ckpttool.tensor.shape import element_count
 from ckpttool.tensor.slices import TensorSlice
 from ckpttool.tensor.values import Array
 
-OnProgress = Callable[[int, int], None]
-
 
 def write_legacy(
     plan: Plan,
@@ -35,7 +33,7 @@ def write_legacy(
     how: Recoding,
     *,
     force: bool,
-    on_progress: OnProgress | None = None,
+    on_progress: Progress | None = None,
 ) -> tuple[tuple[ShardReceipt, ...], list[str]]:
     """Write a plan as a V1 checkpoint; the caller has locked the folder.
 
@@ -82,7 +80,7 @@ def _filled_writer(
     old: OldFiles,
     *,
     force: bool,
-    on_progress: OnProgress | None,
+    on_progress: Progress | None,
 ) -> LegacyWriter:
     """Return a writer that has been told of all tensors and has written nothing."""
     source = plan.source
@@ -92,7 +90,7 @@ def _filled_writer(
         raise SurgeryError("nothing would be left to write", path=source.prefix)
     check_slices(plan)
     sizes = [_sizes(tensor, join=how.join_slices) for tensor in plan.tensors]
-    progress = _Progress(on_progress, sum(map(sum, sizes)))
+    progress = _Bytes(on_progress, sum(map(sum, sizes)))
     places, count = spread(sizes, how, source.reader.num_shards)
     # TensorFlow numbers the files of a sharded Saver even if there is only one.
     numbered = source.generation == "V1" and source.location.files != (source.prefix,)
@@ -146,8 +144,8 @@ def _check_names(plan: Plan, prefix: str, count: int | None, old: OldFiles, *, f
             raise DestinationError(f"it exists already; {why}", path=path)
 
 
-class _Progress:
-    def __init__(self, on_progress: OnProgress | None, total: int) -> None:
+class _Bytes:
+    def __init__(self, on_progress: Progress | None, total: int) -> None:
         self._done = 0
         self._total = total
         self._on_progress = on_progress
@@ -165,7 +163,7 @@ def _sizes(tensor: PlannedTensor, *, join: bool) -> list[int]:
 
 
 def _read(
-    plan: Plan, tensor: PlannedTensor, part: TensorSlice | None, size: int, progress: _Progress
+    plan: Plan, tensor: PlannedTensor, part: TensorSlice | None, size: int, progress: _Bytes
 ) -> Array:
     reader = plan.source.reader
     value = (

@@ -10,7 +10,7 @@ one whole; what may be left over has names that end in `.ckpt-tmp`, or another s
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -35,6 +35,7 @@ from ckpttool.storage.locks import Patience as Patience
 from ckpttool.storage.locks import locked_folder
 from ckpttool.storage.source import RandomAccessFile
 from ckpttool.storage.staging import StagedFiles
+from ckpttool.storage.work import Progress
 from ckpttool.surgery.plan import Plan, refuse_damage
 from ckpttool.surgery.writing.carry import DataMode
 from ckpttool.surgery.writing.companions import (
@@ -57,8 +58,6 @@ from ckpttool.surgery.writing.watch import Watch
 
 if TYPE_CHECKING:
     from ckpttool.surgery.writing.recode import RecodedStage
-
-OnProgress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +94,7 @@ def write_plan(
     prefix: str,
     options: WriteOptions | None = None,
     *,
-    on_progress: OnProgress | None = None,
+    on_progress: Progress | None = None,
 ) -> Receipt:
     """Write a plan as a new checkpoint.
 
@@ -160,7 +159,7 @@ def replace_source(
     plan: Plan,
     options: WriteOptions | None = None,
     *,
-    on_progress: OnProgress | None = None,
+    on_progress: Progress | None = None,
 ) -> Receipt:
     """Write a plan in place of its source.
 
@@ -284,7 +283,7 @@ def _write_legacy(
     options: WriteOptions,
     state: PlannedState | None,
     meta: PlannedMeta,
-    on_progress: OnProgress | None,
+    on_progress: Progress | None,
     *,
     force: bool,
 ) -> Receipt:

@@ -6,16 +6,18 @@ spelling, and, if that is asked for, partitioned tensors as wholes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Set
+from collections.abc import Set
 
 from ckpttool.bundle.entry import BundleEntry, BundleHeader
 from ckpttool.bundle.naming import index_path, shard_path
 from ckpttool.checkpoint.nearest import listed
 from ckpttool.coding.checksum import crc32c, mask
+from ckpttool.coding.text import encode_text
 from ckpttool.objects.keys import GRAPH_KEY
 from ckpttool.storage.source import Permissions
 from ckpttool.storage.staged_file import StagedFile
 from ckpttool.storage.staging import StagedFiles
+from ckpttool.storage.work import Progress
 from ckpttool.surgery.plan import Plan, PlannedTensor
 from ckpttool.surgery.writing.carry import check_room
 from ckpttool.surgery.writing.layout import Layout
@@ -50,7 +52,7 @@ class RecodedStage:
         staged: StagedFiles,
         prefix: str,
         how: Recoding,
-        on_progress: Callable[[int, int], None] | None,
+        on_progress: Progress | None,
     ) -> None:
         self.notes = recoding_notes(plan, how)
         self.bytes_written = 0
@@ -227,4 +229,4 @@ class _Shards:
 
 
 def _raw(key: str) -> bytes:
-    return key.encode("utf-8", "surrogateescape")
+    return encode_text(key)

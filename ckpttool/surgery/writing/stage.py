@@ -8,11 +8,13 @@ from dataclasses import replace
 from ckpttool.bundle.entry import BundleEntry, BundleHeader
 from ckpttool.bundle.naming import index_path, shard_path
 from ckpttool.coding.checksum import crc32c, mask
+from ckpttool.coding.text import decode_text, encode_text
 from ckpttool.errors import UnsupportedError
 from ckpttool.objects.keys import GRAPH_KEY
 from ckpttool.storage.source import RandomAccessFile
 from ckpttool.storage.staged_file import StagedFile
 from ckpttool.storage.staging import StagedFiles
+from ckpttool.storage.work import Progress
 from ckpttool.surgery.plan import AddedCounter, Plan
 from ckpttool.surgery.writing.carry import (
     Carried,
@@ -58,7 +60,7 @@ class Stage:
         prefix: str,
         mode: DataMode,
         watch: Watch,
-        on_progress: Callable[[int, int], None] | None,
+        on_progress: Progress | None,
         *,
         follow_links: bool = False,
     ) -> None:
@@ -258,14 +260,14 @@ class Stage:
                 raise UnsupportedError(
                     "a record of the index has fields that are not known and would be lost",
                     path=index.path,
-                    key=raw.decode("utf-8", "surrogateescape"),
+                    key=decode_text(raw),
                 )
 
     def _source_records(self) -> Iterator[tuple[bytes, bytes]]:
         """Yield the records of the source that are kept, as they would be written."""
         yield b"", self._header.encode()
         for tensor in self._plan.tensors:
-            raw = tensor.source_key.encode("utf-8", "surrogateescape")
+            raw = encode_text(tensor.source_key)
             yield raw, tensor.bundle_entry.encode()
             for part, stored in tensor.slices:
                 yield encode_slice_key(raw, part), stored.encode()

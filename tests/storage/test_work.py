@@ -1,4 +1,4 @@
-"""How many threads may read."""
+"""How many threads work."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import threading
 
 import pytest
 
-from ckpttool.storage.processors import default_jobs, startable_threads
+from ckpttool.storage.work import default_jobs, startable_threads
 
 
-def test_jobs_are_the_processors() -> None:
+def test_jobs_are_the_work() -> None:
     assert 1 <= default_jobs() <= (os.cpu_count() or 1)
 
 

@@ -75,10 +75,18 @@ class OpenFolder:
         """Give a file another name; who has that now loses it."""
         os.rename(name, other, src_dir_fd=self._fd, dst_dir_fd=self._fd)
 
+    def target(self, name: str) -> str:
+        """Return what a symbolic link says."""
+        return os.readlink(name, dir_fd=self._fd)
+
+    def unlink(self, name: str) -> None:
+        """Take a name away from a file."""
+        os.unlink(name, dir_fd=self._fd)
+
     def remove(self, name: str) -> bool:
         """Take a name away; tell whether it is gone. That it cannot be taken is no error."""
         try:
-            os.unlink(name, dir_fd=self._fd)
+            self.unlink(name)
         except FileNotFoundError:
             return True
         except (OSError, ValueError):

@@ -20,7 +20,8 @@ import shutil
 import stat
 import time
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 
 from ckpttool.storage.folders import OpenFolder
 from ckpttool.storage.temporary import TEMPORARY_SUFFIX, split_temporary, stands_for_part
@@ -109,6 +110,36 @@ def destination_of(name: str) -> str:
     return name
 
 
+@dataclass(frozen=True, slots=True)
+class DeadSet:
+    """What a run left that was killed.
+
+    Attributes:
+        begun: when its lock was made, in ns.
+        names: its temporary files, by what stands in their names for those to be.
+    """
+
+    begun: int
+    names: dict[str, str]
+
+
+def dead_sets(folder: str, destination: str) -> list[DeadSet]:
+    """Return what runs left that wrote to a destination, as far as it is known that they are dead.
+
+    Args:
+        folder: the folder; empty for the current one.
+        destination: path of a checkpoint, or of a single file, in it.
+    """
+    found = []
+    for tag, members in _sets(folder).items():
+        names = {stem: name for name, stem in members}
+        if any(_belongs(stem, os.path.basename(destination)) for stem in names):
+            path = os.path.join(folder, f".{tag}{LOCK_SUFFIX}")
+            with suppress(OSError), _lock_of_dead(path) as fd:
+                found.append(DeadSet(os.fstat(fd).st_mtime_ns, names))
+    return found
+
+
 def clear_leftovers(folder: str, destinations: Collection[str], own: str = "") -> None:
     """Remove what dead runs left behind that wrote to the same destinations.
 
@@ -119,18 +150,7 @@ def clear_leftovers(folder: str, destinations: Collection[str], own: str = "") -
         destinations: names of checkpoints or of single files in it.
         own: the tag of the set that asks.
     """
-    sets: dict[str, list[tuple[str, str]]] = {}
-    try:
-        names = os.listdir(folder or os.curdir)
-    except OSError:
-        return
-    for name in names:
-        if name.endswith(TEMPORARY_SUFFIX):
-            found = split_temporary(name)
-            if found:
-                sets.setdefault(found[1], []).append((name, found[0]))
-        elif name.endswith(LOCK_SUFFIX) and (match := _LOCK.match(name)):
-            sets.setdefault(match[1], [])
+    sets = _sets(folder)
     sets.pop(own, None)
     for tag, members in sets.items():
         wanted = any(_belongs(stem, each) for _, stem in members for each in destinations)
@@ -144,26 +164,47 @@ def clear_leftovers(folder: str, destinations: Collection[str], own: str = "") -
 def _if_dead(folder: str, tag: str, names: list[str]) -> Iterator[bool]:
     """Tell whether the run that had a tag is dead; if so its lock file goes in the end."""
     path = os.path.join(folder, f".{tag}{LOCK_SUFFIX}")
-    try:
-        fd = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except FileNotFoundError:
-        yield all(_is_abandoned(os.path.join(folder, name)) for name in names)
-        return
-    except OSError:
-        yield False
-        return
-    try:
+    with ExitStack() as held:
         try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            held.enter_context(_lock_of_dead(path))
+        except FileNotFoundError:
+            yield all(_is_abandoned(os.path.join(folder, name)) for name in names)
+            return
         except OSError:
             yield False
             return
         yield True
         with suppress(OSError):
             os.unlink(path)
+
+
+@contextmanager
+def _lock_of_dead(path: str) -> Iterator[int]:
+    """Hold the lock of a run that is dead; raises `OSError` if it lives or that is not known."""
+    fd = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield fd
     finally:
         with suppress(OSError):
             os.close(fd)
+
+
+def _sets(folder: str) -> dict[str, list[tuple[str, str]]]:
+    """Return the temporary names in a folder and the stems in them, by tag."""
+    sets: dict[str, list[tuple[str, str]]] = {}
+    try:
+        names = os.listdir(folder or os.curdir)
+    except OSError:
+        return sets
+    for name in names:
+        if name.endswith(TEMPORARY_SUFFIX):
+            found = split_temporary(name)
+            if found:
+                sets.setdefault(found[1], []).append((name, found[0]))
+        elif name.endswith(LOCK_SUFFIX) and (match := _LOCK.match(name)):
+            sets.setdefault(match[1], [])
+    return sets
 
 
 def _is_abandoned(path: str) -> bool:

@@ -12,6 +12,7 @@ spread       which file each value goes to when all are written anew
 recode       data shards with every value written anew
 legacy       writing a plan as a checkpoint of format V1
 companions   the `.meta` file and the state file
+old_shards   which data shards go when others are there
 watch        whether the source is still what was read
 undo         taking back what was published
 receipt      what was written

@@ -16,11 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from ckpttool.bundle.index import BundleIndex
-from ckpttool.bundle.naming import (
-    find_shards,
-    index_path,
-    split_shard_path,
-)
+from ckpttool.bundle.naming import index_path
 from ckpttool.checkpoint.folder import STATE_NAME, Generation
 from ckpttool.checkpoint.locate import leads_elsewhere
 from ckpttool.errors import (
@@ -44,12 +40,12 @@ from ckpttool.surgery.writing.companions import (
     PlannedState,
     planned_meta,
     planned_state,
-    removal_notes,
 )
 from ckpttool.surgery.writing.destination import check_destination
 from ckpttool.surgery.writing.layout import Layout
 from ckpttool.surgery.writing.legacy_sets import old_files
 from ckpttool.surgery.writing.links import replacement_notes
+from ckpttool.surgery.writing.old_shards import OldShards
 from ckpttool.surgery.writing.receipt import Receipt, ShardReceipt
 from ckpttool.surgery.writing.spread import Recoding
 from ckpttool.surgery.writing.stage import Stage
@@ -122,37 +118,38 @@ def write_plan(
             return _write_legacy(
                 plan, prefix, options, state, meta, on_progress, force=options.force
             )
-        old = find_shards(prefix)
-        replaced = old_files(plan, prefix)
-        with StagedFiles() as staged:
-            watch = Watch(plan)
-            stage: Stage | RecodedStage
-            with watch.guarding():
-                if options.recoding is None and plan.source.generation == "V2":
-                    stage = Stage(
-                        plan,
-                        staged,
-                        prefix,
-                        options.data,
-                        watch,
-                        on_progress,
-                        follow_links=options.follow_links,
-                    )
-                    layout = stage.all_shards(compact=options.compact, taken=_counts(old))
-                else:
-                    from ckpttool.surgery.writing.recode import RecodedStage  # it needs NumPy
+        with OldShards(prefix) as old:
+            replaced = old_files(plan, prefix)
+            with StagedFiles() as staged:
+                watch = Watch(plan)
+                stage: Stage | RecodedStage
+                with watch.guarding():
+                    if options.recoding is None and plan.source.generation == "V2":
+                        stage = Stage(
+                            plan,
+                            staged,
+                            prefix,
+                            options.data,
+                            watch,
+                            on_progress,
+                            follow_links=options.follow_links,
+                        )
+                        layout = stage.all_shards(compact=options.compact, taken=old.counts)
+                    else:
+                        from ckpttool.surgery.writing.recode import RecodedStage  # it needs NumPy
 
-                    how = options.recoding or Recoding()
-                    stage = RecodedStage(plan, staged, prefix, how, on_progress)
-                    layout = stage.all_shards(taken=_counts(old))
-                stage.index(layout)
-            with Undo(prefix, staged, layout):
-                replacing = options.force and os.path.lexists(index_path(prefix))
-                staged.commit(replace_last=replacing, before_last=watch.check)
-                _read_back(layout, prefix)
-        stage.notes += removal_notes(old)
-        stage.notes += replaced.retire()
-        return _finished(plan, prefix, layout, stage, state, meta)
+                        how = options.recoding or Recoding()
+                        stage = RecodedStage(plan, staged, prefix, how, on_progress)
+                        layout = stage.all_shards(taken=old.counts)
+                    stage.index(layout)
+                with Undo(prefix, staged, layout):
+                    replacing = options.force and os.path.lexists(index_path(prefix))
+                    staged.commit(replace_last=replacing, before_last=watch.check)
+                    _read_back(layout, prefix)
+            with _already_written(prefix):
+                stage.notes += old.remove(old.all)
+            stage.notes += replaced.retire()
+            return _finished(plan, prefix, layout, stage, state, meta)
 
 
 def replace_source(
@@ -185,23 +182,28 @@ def replace_source(
         if plan.source.generation == "V1":
             plan = plan.with_notes(*notes)
             return _write_legacy(plan, prefix, options, state, meta, on_progress, force=True)
-        old = find_shards(prefix)
-        with StagedFiles() as staged:
-            watch = Watch(plan)
-            stage = Stage(plan, staged, prefix, "auto", watch, on_progress)
-            with watch.guarding():
-                if options.compact or plan.graph_changed:
-                    layout = stage.all_shards(compact=options.compact, taken=_counts(old))
-                else:
-                    layout, old = stage.no_shards(), watch.outdated(old)
-                stage.index(layout)
-            with Undo(prefix, staged, layout) as undo:
-                staged.commit(replace_last=True, before_last=watch.check)
-                # Somebody may have saved this very checkpoint anew in the last moment.
-                watch.check(index=undo.old_index)
-                _read_back(layout, prefix)
-        stage.notes += [*notes, *watch.remove(old)]
-        return _finished(plan, prefix, layout, stage, state, meta)
+        with OldShards(prefix) as old:
+            with StagedFiles() as staged:
+                watch = Watch(plan)
+                stage = Stage(plan, staged, prefix, "auto", watch, on_progress)
+                with watch.guarding():
+                    rewritten = options.compact or plan.graph_changed
+                    if rewritten:
+                        layout = stage.all_shards(compact=options.compact, taken=old.counts)
+                    else:
+                        layout = stage.no_shards()
+                    stage.index(layout)
+                    going = old.superseded(
+                        plan.source.bundle.index, watch.files, rewritten=rewritten
+                    )
+                with Undo(prefix, staged, layout) as undo:
+                    staged.commit(replace_last=True, before_last=watch.check)
+                    # Somebody may have saved this very checkpoint anew in the last moment.
+                    watch.check(index=undo.old_index)
+                    _read_back(layout, prefix)
+            with _already_written(prefix):
+                stage.notes += [*notes, *old.remove(going)]
+            return _finished(plan, prefix, layout, stage, state, meta)
 
 
 def plan_receipt(plan: Plan, prefix: str | None, options: WriteOptions | None = None) -> Receipt:
@@ -301,10 +303,6 @@ def _refuse_modes(options: WriteOptions, prefix: str) -> None:
         raise DestinationError(
             f"format V1 has names among the values, so there is no {options.data}", path=prefix
         )
-
-
-def _counts(shards: list[str]) -> set[int]:
-    return {split[2] for split in map(split_shard_path, shards) if split}
 
 
 def _read_back(layout: Layout, prefix: str) -> None:

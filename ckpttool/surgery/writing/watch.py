@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterator
 
-from ckpttool.bundle.naming import shard_path, split_shard_path
+from ckpttool.bundle.naming import shard_path
 from ckpttool.bundle.reader import BundleReader
 from ckpttool.errors import CkptError, SurgeryError, TruncatedError
 from ckpttool.objects.keys import GRAPH_KEY
-from ckpttool.storage.folders import sync_folder
 from ckpttool.storage.source import Identity, RandomAccessFile, file_error, identity_of
 from ckpttool.surgery.plan import Plan
 from ckpttool.surgery.writing.carry import Extent, verify_extent
-from ckpttool.surgery.writing.companions import removal_notes
 from ckpttool.surgery.writing.links import refuse_foreign
 
 
@@ -49,7 +47,6 @@ class Watch:
         self._plan = plan
         self._prefix = plan.source.prefix
         self._files: dict[str, Identity] = {}
-        self._strays: dict[str, Identity] = {}
         if plan.source.generation == "V1":
             self._index = ""  # each file tells of itself
             self._look_at_files()
@@ -109,39 +106,10 @@ class Watch:
             if not same:
                 raise _changed(path)
 
-    def outdated(self, shards: Iterable[str]) -> list[str]:
-        """Return shards of another count than the index names that are older than it.
-
-        A run that was killed after it had replaced the index left them. Those of a save that is
-        under way are younger, since its index comes last.
-        """
-        count = self._plan.source.bundle.header.num_shards
-        written = self._files[self._index][3]
-        found = []
-        for path in shards:
-            split = split_shard_path(path)
-            with contextlib.suppress(OSError):
-                identity = identity_of(os.lstat(path))
-                if split and split[2] != count and identity[3] < written:
-                    self._strays[path] = identity
-                    found.append(path)
-        return found
-
-    def remove(self, paths: list[str]) -> list[str]:
-        """Remove files of the source, but only those that are still the ones that were read.
-
-        Returns:
-            A note for each that could not be removed.
-        """
-        same = []
-        for path in paths:
-            with contextlib.suppress(OSError):
-                known = self._files.get(path, self._strays.get(path))
-                if known is None or identity_of(os.stat(path)) == known:
-                    same.append(path)
-        notes = removal_notes(same)
-        sync_folder(os.path.dirname(self._prefix) or os.curdir)
-        return notes
+    @property
+    def files(self) -> Collection[str]:
+        """The files that belong together, and are what was read."""
+        return self._files.keys()
 
     def _look_at_files(self) -> None:
         reader = self._plan.source.reader

@@ -38,7 +38,7 @@ from tests.faults.checkpoints import (
 from tests.support import encoder
 from tests.support.conversions import write_v1
 from tests.support.fixtures import BundleFixture, bundles
-from tests.support.handmade import Bundle, shard_path
+from tests.support.handmade import Bundle
 from tests.support.refusals import refused
 
 
@@ -276,15 +276,6 @@ def test_in_place_again_and_again(tmp_path: Path) -> None:
     compacted = change(prefix, "net=net2", options=WriteOptions(compact=True))
     assert compacted.bytes_dead == 0
     assert find_shards(prefix) == [shard.path for shard in compacted.shards]
-
-
-def test_in_place_beside_shards_of_another_count(tmp_path: Path) -> None:
-    prefix = copy_of(OBJECTS, tmp_path / "src")
-    for count in (2, 3):
-        Path(shard_path(prefix, 0, count)).write_bytes(b"left by somebody who was killed")
-    receipt = change(prefix, "net=model")
-    assert find_shards(prefix) == sorted(shard.path for shard in receipt.shards)
-    assert stored(prefix)
 
 
 def test_a_name_in_use_by_a_link_to_the_checkpoint_is_followed(tmp_path: Path) -> None:

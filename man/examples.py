@@ -18,7 +18,7 @@ import numpy as np
 
 import ckpttool
 from ckpttool.query.check.update import update_lock
-from ckpttool.render.check.lock import lock_text
+from ckpttool.render.check.lock import write_lock
 from ckpttool.surgery.convert import plan_conversion
 from ckpttool.surgery.writing.plan import write_plan
 
@@ -62,7 +62,7 @@ def make(folder: Path) -> None:
     ckpttool.save_checkpoint(str(folder / "rnn.ckpt-7"), old)
     with ckpttool.open_checkpoint(folder / "ckpts") as ckpt:
         write_plan(plan_conversion(ckpt, "name-based"), str(folder / "trained.ckpt-9"))
-        update_lock(ckpt, str(folder / "model.lock.json"), None, lock_text)
+        update_lock(ckpt, str(folder / "model.lock.json"), None, write_lock)
 
 
 def run(lines: str, folder: Path) -> subprocess.CompletedProcess[str]:

@@ -122,7 +122,7 @@ def _updated(
     ckpt: Checkpoint, path: str, selector: Selector, ignore: tuple[str, ...], *, crc: bool
 ) -> Report:
     from ckpttool.query.check.update import update_lock
-    from ckpttool.render.check.lock import lock_text
+    from ckpttool.render.check.lock import write_lock
 
     lock: Lock | None = read_lock(path) if os.path.lexists(path) else None
-    return update_lock(ckpt, path, lock, lock_text, selector, ignore=ignore, crc=crc)
+    return update_lock(ckpt, path, lock, write_lock, selector, ignore=ignore, crc=crc)

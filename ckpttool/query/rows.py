@@ -8,7 +8,7 @@ its key, references to those, and three numbers; a row is made when somebody loo
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, ValuesView
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import islice, repeat
@@ -77,7 +77,7 @@ class Totals:
     bytes: int
 
     @classmethod
-    def of(cls, rows: Sequence[TensorRow]) -> Totals:
+    def of(cls, rows: Collection[TensorRow]) -> Totals:
         """Add rows up."""
         if isinstance(rows, BundleRows):
             return cls(len(rows), sum(rows.elements()), sum(rows.sizes))
@@ -162,6 +162,11 @@ class BundleRows(Sequence[TensorRow]):
                     self.sizes[at] = sum(each.bytes or 0 for each in part)
 
     @cached_property
+    def by_key(self) -> RowsByKey:
+        """The rows by key."""
+        return RowsByKey(self)
+
+    @cached_property
     def kinds(self) -> Mapping[str, str]:
         """The kind of each tensor by key."""
         return self._find_kinds()
@@ -207,7 +212,7 @@ class BundleRows(Sequence[TensorRow]):
                 self.sizes,
                 self._shards,
                 self._offsets,
-                map(unmask, self._crcs),
+                self.checksums(),
                 repeat(()),
             ),
         )
@@ -271,6 +276,10 @@ class BundleRows(Sequence[TensorRow]):
             out[shard] = max(out.get(shard, end), end)
         return out
 
+    def checksums(self) -> Iterator[int]:
+        """Return the crc32c of each tensor, not masked; of a partitioned one it says nothing."""
+        return map(unmask, self._crcs)
+
     def elements(self) -> Iterator[int]:
         """Return the number of elements of each tensor."""
         return map(self._counts.__getitem__, self.shapes)
@@ -279,6 +288,44 @@ class BundleRows(Sequence[TensorRow]):
         """Return key, dtype, shape, kind and bytes of each tensor, quicker than by its row."""
         kinds = map(self.kinds.__getitem__, self.keys)
         return zip(self.keys, self.dtypes, self.shapes, kinds, self.sizes, strict=True)
+
+
+class RowsByKey(Mapping[str, TensorRow]):
+    """The rows of a bundle by key."""
+
+    def __init__(self, rows: BundleRows) -> None:
+        self._rows = rows
+
+    @cached_property
+    def _positions(self) -> dict[str, int]:
+        return {key: at for at, key in enumerate(self._rows.keys)}
+
+    def __getitem__(self, key: str) -> TensorRow:
+        return self._rows[self._positions[key]]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._rows.keys)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._positions
+
+    def values(self) -> ValuesView[TensorRow]:
+        """Return the rows, quicker than by one key after another."""
+        return _Values(self)
+
+    def rows(self) -> BundleRows:
+        """Return the rows by position."""
+        return self._rows
+
+
+class _Values(ValuesView[TensorRow]):
+    _mapping: RowsByKey
+
+    def __iter__(self) -> Iterator[TensorRow]:
+        return iter(self._mapping.rows())
 
 
 def ends(rows: Iterable[TensorRow]) -> dict[int, tuple[int, str]]:

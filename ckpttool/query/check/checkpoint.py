@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.checkpoint.selection.select import Listed, Rule, Selector
 from ckpttool.coding.text import encode_text
 from ckpttool.errors import CkptError, NotFoundError, SelectionError
-from ckpttool.query.check.findings import PROBLEMS, Finding, Report
-from ckpttool.query.check.lines import find_lines
-from ckpttool.query.check.lock import Lock
+from ckpttool.query.check.findings import PROBLEMS, Finding, Problem, Report
+from ckpttool.query.check.lock import Lock, LockRows
 from ckpttool.query.listing import DamagedRow, TensorRow, damaged_rows, tensor_rows
+from ckpttool.query.rows import BundleRows, RowsByKey
 from ckpttool.query.shards import require_apart, require_data
 from ckpttool.query.source import Source
 from ckpttool.storage.work import Progress
 
 if TYPE_CHECKING:
+    from ckpttool.query.check.finite import NonFinite
     from ckpttool.query.check.metagraph import GraphVariables
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Scope:
     """The tensors that a check is about.
 
@@ -38,9 +40,18 @@ class Scope:
     ignored: int
     variables: tuple[TensorRow, ...] = ()
 
+    @cached_property
+    def compared(self) -> int:
+        """How many of them both have."""
+        return sum(map(self.locked.__contains__, self.found))
+
     @property
-    def tensors(self) -> list[TensorRow]:
+    def tensors(self) -> Sequence[TensorRow]:
         """All of them, by key bytes, as the checkpoint or else the lock or the graph has them."""
+        if self.compared == len(self.locked) and not self.variables:
+            return (
+                self.found.rows() if isinstance(self.found, RowsByKey) else [*self.found.values()]
+            )
         graph = {row.key: row for row in self.variables}
         return sorted({**graph, **self.locked, **self.found}.values(), key=key_bytes)
 
@@ -96,7 +107,7 @@ def check(
         source=source,
         lock=None if lock is None else lock.path,
         tensors=scope.tensors,
-        compared=len(scope.found.keys() & scope.locked.keys()),
+        compared=scope.compared,
         ignored=scope.ignored,
         findings=findings,
         variables=None if variables is None else variables.count,
@@ -125,18 +136,24 @@ def survey(
         CkptError: the checkpoint is damaged or not all there.
     """
     rows = tensor_rows(ckpt)
-    source = Source.of(ckpt)
+    source = Source.of(ckpt, rows)
     require_data(source, rows)
-    found = {row.key: row for row in rows}
-    locked = {} if lock is None else lock.tensors
-    news = [row for row in locked.values() if _is_news(row, found.get(row.key))]
+    found: Mapping[str, TensorRow] = (
+        rows.by_key if isinstance(rows, BundleRows) else {row.key: row for row in rows}
+    )
+    locked: Mapping[str, TensorRow] = {} if lock is None else lock.tensors
     damaged = damaged_rows(ckpt)
+    rules = [Rule(text, include=False) for text in ignore]
+    if not rules and (selector is None or selector.selects_all):
+        for each in damaged:
+            raise each.error
+        return source, Scope(found, locked, 0, tuple(variables))
+    news = [row for row in locked.values() if _is_news(row, found.get(row.key))]
     both: list[Listed[TensorRow | DamagedRow]] = [
         Listed([*rows, *damaged], ckpt),
         Listed([*news, *variables]),
     ]
     chosen = {row.key for row in (selector or Selector()).choose(both).chosen}
-    rules = [Rule(text, include=False) for text in ignore]
     left = {row.key for row in Selector(rules).choose(both).chosen}
     ignored = chosen - left
     chosen -= ignored
@@ -160,19 +177,22 @@ def _is_news(locked: TensorRow, found: TensorRow | None) -> bool:
 
 def compare(scope: Scope, lock: Lock, *, crc: bool, allow_extra: bool) -> list[Finding]:
     """Return how the tensors of a checkpoint differ from those of a lock, problem by problem."""
-    findings = []
-    for row in scope.tensors:
-        found, locked = scope.found.get(row.key), scope.locked.get(row.key)
-        if found is None:
-            if locked is not None:
-                findings.append(Finding("missing", locked, None))
-        elif locked is None:
-            if not allow_extra:
-                findings.append(Finding("extra", None, found))
-        else:
-            findings += _differences(locked, found, crc=crc)
-    findings.sort(key=lambda each: PROBLEMS.index(each.problem))
-    return _with_lines(findings, lock)
+    found, locked = scope.found, scope.locked
+    doubtful: Iterable[str] = found
+    if isinstance(found, RowsByKey) and isinstance(locked, LockRows):
+        doubtful = locked.unlike(found.rows(), crc=crc)
+    findings: list[Finding] = []
+    for key in doubtful:
+        row, other = found[key], locked.get(key)
+        if other is not None:
+            findings += _differences(other, row, lock, crc=crc)
+        elif not allow_extra:
+            findings.append(Finding("extra", None, row))
+    if scope.compared < len(locked):
+        absent = (row for key, row in locked.items() if key not in found)
+        findings += (Finding("missing", row, None, lock.tensors.line(row.key)) for row in absent)
+    findings.sort(key=lambda each: (PROBLEMS.index(each.problem), key_bytes(each.tensor)))
+    return findings
 
 
 def key_bytes(row: TensorRow) -> bytes:
@@ -187,35 +207,38 @@ def checksums(row: TensorRow) -> dict[str, int | None]:
     return {"": row.crc32c}
 
 
-def _differences(locked: TensorRow, found: TensorRow, *, crc: bool) -> Iterator[Finding]:
+def _differences(
+    locked: TensorRow, found: TensorRow, lock: Lock, *, crc: bool
+) -> Iterator[Finding]:
+    line = lock.tensors.line(locked.key)
     same = True
     if locked.dtype != found.dtype:
         same = False
-        yield Finding("dtype", locked, found)
+        yield Finding("dtype", locked, found, line)
     if locked.shape != found.shape:
         same = False
-        yield Finding("shape", locked, found)
+        yield Finding("shape", locked, found, line)
     if crc and same:
         sums = checksums(found)
         # What is stored without a checksum cannot be said to be the same.
         if None in sums.values() or sums != checksums(locked):
-            yield Finding("crc32c", locked, found)
-
-
-def _with_lines(findings: Iterable[Finding], lock: Lock) -> list[Finding]:
-    findings = list(findings)
-    keys = {each.locked.key for each in findings if each.locked is not None}
-    lines = find_lines(lock.text, keys) if keys else {}
-    return [replace(each, line=lines.get(each.tensor.key)) for each in findings]
+            yield Finding("crc32c", locked, found, line)
 
 
 def _require_checksums(scope: Scope, source: Source, lock: Lock) -> None:
-    pairs = [(scope.found[key], scope.locked[key]) for key in scope.found if key in scope.locked]
-    if not pairs:
+    if not scope.compared:
         return
-    if not any(None not in checksums(found).values() for found, _ in pairs):
+    if not any(
+        None not in checksums(row).values()
+        for key, row in scope.found.items()
+        if key in scope.locked
+    ):
         raise NotFoundError("the checkpoint stores no crc32c to compare", path=source.prefix)
-    if not any(None not in checksums(locked).values() for _, locked in pairs):
+    if not any(
+        None not in checksums(row).values()
+        for key, row in scope.locked.items()
+        if key in scope.found
+    ):
         raise NotFoundError(
             "the lock has no crc32c to compare; --update --crc puts them in", path=lock.path
         )
@@ -227,9 +250,8 @@ def _look_for_nonfinite(
     """Return how many tensors and bytes were read, and what is wrong with them."""
     from ckpttool.query.check.finite import find_nonfinite, may_hold_floats
 
-    rows = [row for row in scope.found.values() if may_hold_floats(row)]
-    require_apart(ckpt, [row.key for row in rows])
-    total = sum(row.bytes or 0 for row in rows)
+    require_apart(ckpt, [row.key for row in scope.found.values() if may_hold_floats(row)])
+    total = sum(row.bytes or 0 for row in scope.found.values() if may_hold_floats(row))
     done = 0
 
     def advance(count: int) -> None:
@@ -238,16 +260,30 @@ def _look_for_nonfinite(
         if on_progress is not None:
             on_progress(done, total)
 
+    read = 0
     bad: list[Finding] = []
     broken: list[Finding] = []
-    for row in rows:
-        locked = scope.locked.get(row.key)
+    for row in filter(may_hold_floats, scope.found.values()):
         try:
             nonfinite = find_nonfinite(ckpt, row.key, advance)
         except CkptError as error:
-            broken.append(Finding("unreadable", locked, row, error=error))
+            broken.append(_about(row, lock, "unreadable", error=error))
             continue
+        read += 1
         if nonfinite is not None:
-            bad.append(Finding("not-finite", locked, row, nonfinite=nonfinite))
-    findings = bad + broken
-    return len(rows) - len(broken), done, findings if lock is None else _with_lines(findings, lock)
+            bad.append(_about(row, lock, "not-finite", nonfinite=nonfinite))
+    return read, done, bad + broken
+
+
+def _about(
+    row: TensorRow,
+    lock: Lock | None,
+    problem: Problem,
+    *,
+    nonfinite: NonFinite | None = None,
+    error: CkptError | None = None,
+) -> Finding:
+    """Return what is wrong with the values of a tensor, beside what the lock has of it."""
+    locked = None if lock is None else lock.tensors.get(row.key)
+    line = None if lock is None else lock.tensors.line(row.key)
+    return Finding(problem, locked, row, line, nonfinite, error)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, get_args
 
@@ -90,7 +91,7 @@ class Report:
 
     source: Source
     lock: str | None
-    tensors: list[TensorRow]
+    tensors: Sequence[TensorRow]
     compared: int
     ignored: int
     findings: list[Finding]

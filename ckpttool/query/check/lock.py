@@ -1,7 +1,8 @@
-"""Reading a lock: the listing of a checkpoint, kept to hold later checkpoints against.
+"""A lock: the listing of a checkpoint, kept to hold later checkpoints against.
 
 It is what `ckpt ls --json` prints, but anybody may have changed it since: all that is used of it
-is checked first. What it says of places and sizes is not used.
+is checked first. What it says of places and sizes is not used. It is read tensor by tensor, and
+held by columns: a lock can list as many tensors as an index.
 """
 
 from __future__ import annotations
@@ -9,26 +10,186 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import BinaryIO
 
+from ckpttool.coding.text import decode_text
 from ckpttool.errors import CorruptError, FileAccessError, UnsupportedError
+from ckpttool.objects.keys import object_path
+from ckpttool.query.check.stream import JsonError, JsonStream, NoUtf8Error, TooLargeError
 from ckpttool.query.listing import SliceRow, TensorRow
+from ckpttool.query.rows import BundleRows
 from ckpttool.storage.source import file_error
 from ckpttool.tensor.shape import element_count
 
 SCHEMA = "ckpt.ls/1"
-MAX_SIZE = 256 << 20
+# A line of a lock is about four times as long as the record in the index, of which 1 GiB is read.
+MAX_SIZE = 4 << 30
 _FAMILY = SCHEMA.partition("/")[0]
 _HINT = f"a lock is what 'ckpt ls PATH --json' prints, of schema {SCHEMA}"
 _VIEWS = ("scopes", "folded", "tree", "checkpoints")
-_MAX_DIGITS = 19  # those of the largest dimension
 _MAX_DIMENSION = (1 << 63) - 1
 _MAX_RANK = 254
 _MAX_WORD = 64
 _CRC32C = re.compile(r"[0-9a-f]{8}\Z")
+_NO_SUM = -1
+# Whether a tensor has an object path; most follow from the key.
+_NO_PATH, _PATH_OF_KEY, _OTHER_PATH = range(3)
+# A key is text, or an object that holds its bytes. What precedes is not the end of another name.
+_KEY = re.compile(
+    r'(?<!\\)"key"\s*:\s*'
+    r'(?P<value>"[^"\\]*(?:\\.[^"\\]*)*"|\{\s*"base64"\s*:\s*"(?P<bytes>[^"\\]*)"\s*\})'
+)
+
+
+class LockRows(Mapping[str, TensorRow]):
+    """The tensors of a lock by key, in its order, without places and sizes.
+
+    A row is made when somebody looks at it. A crc32c is None where the lock has none.
+    """
+
+    def __init__(self) -> None:
+        self._positions: dict[str, int] = {}
+        self._dtypes: list[str] = []
+        self._shapes: list[tuple[int, ...]] = []
+        self._kinds: list[str] = []
+        self._crcs = array("q")
+        self._lines = array("q")
+        self._named = bytearray()
+        # By position: object paths that do not follow from the key, and slices.
+        self._paths: dict[int, str] = {}
+        self._slices: dict[int, tuple[SliceRow, ...]] = {}
+        # Tensors share a few words and shapes.
+        self._words: dict[str, str] = {}
+        self._known: dict[tuple[int, ...], tuple[int, ...]] = {}
+
+    def add(self, value: object, number: int) -> str:
+        """Take up the JSON of a tensor, and return its key.
+
+        Args:
+            value: of which anything may be wrong.
+            number: how many came before.
+
+        Raises:
+            CorruptError: the key comes a second time.
+            _FaultError: it is no tensor of a lock.
+        """
+        if not isinstance(value, dict):
+            raise _FaultError(f"tensors[{number}]: an object is wanted, not {_called(value)}")
+        try:
+            return self._take(value, number)
+        except _FaultError as error:
+            raise _FaultError(f"tensors[{number}]{error}") from error
+
+    def place(self, line: int) -> None:
+        """Note the line in which the tensor stands that was taken up last."""
+        self._lines.append(line)
+
+    def line(self, key: str) -> int | None:
+        """Return in which line a tensor stands, from 1; None if that is not known."""
+        at = self._positions.get(key)
+        return None if at is None else self._lines[at] or None
+
+    def __getitem__(self, key: str) -> TensorRow:
+        at = self._positions[key]
+        shape, crc = self._shapes[at], self._crcs[at]
+        return TensorRow(
+            key=key,
+            object_path=self._path(key, at),
+            dtype=self._dtypes[at],
+            shape=shape,
+            kind=self._kinds[at],
+            elements=element_count(shape),
+            bytes=None,
+            shard=None,
+            offset=None,
+            crc32c=None if crc == _NO_SUM else crc,
+            slices=self._slices.get(at, ()),
+        )
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._positions)
+
+    def __len__(self) -> int:
+        return len(self._positions)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._positions
+
+    def has_checksums(self) -> bool:
+        """Tell whether there is a crc32c of any tensor or slice."""
+        return bool(self._slices) or any(crc != _NO_SUM for crc in self._crcs)
+
+    def unlike(self, rows: BundleRows, *, crc: bool) -> Iterator[str]:
+        """Yield the keys of tensors of a bundle that are not the same here, or not here.
+
+        A partitioned tensor may be yielded though it is the same.
+        """
+        ats = map(self._positions.get, rows.keys)
+        dtypes, shapes, crcs, slices = self._dtypes, self._shapes, self._crcs, self._slices
+        described = zip(rows.keys, ats, rows.dtypes, rows.shapes, strict=True)
+        if not crc:
+            for key, at, dtype, shape in described:
+                if at is None or dtypes[at] != dtype or shapes[at] != shape:
+                    yield key
+            return
+        for (key, at, dtype, shape), found in zip(described, rows.checksums(), strict=True):
+            if (
+                at is None
+                or dtypes[at] != dtype
+                or shapes[at] != shape
+                or crcs[at] != found
+                or at in slices
+            ):
+                yield key
+
+    def _take(self, value: dict[str, object], number: int) -> str:
+        for name in ("shape", "object_path", "key", "dtype", "kind"):
+            if name not in value:
+                raise _FaultError(f": it has no member {name}")
+        key = _text(value["key"], ".key")
+        if self._positions.setdefault(key, number) != number:
+            raise CorruptError(f"tensors[{number}]: the key comes a second time", key=key)
+        path = value["object_path"]
+        if path is None:
+            self._named.append(_NO_PATH)
+        elif path == object_path(key):
+            self._named.append(_PATH_OF_KEY)
+        else:
+            self._named.append(_OTHER_PATH)
+            self._paths[number] = _text(path, ".object_path")
+        self._shapes.append(self._shape(value["shape"]))
+        self._dtypes.append(self._word(value["dtype"], ".dtype"))
+        self._kinds.append(self._word(value["kind"], ".kind"))
+        crc = _crc32c(value.get("crc32c"), ".crc32c")
+        self._crcs.append(_NO_SUM if crc is None else crc)
+        listed = value.get("slices")
+        if listed is not None and (slices := _slices(listed, ".slices")):
+            self._slices[number] = slices
+        return key
+
+    def _word(self, value: object, where: str) -> str:
+        known = self._words.get(value) if isinstance(value, str) else None
+        if known is None:
+            word = _word(value, where)
+            known = self._words.setdefault(word, word)
+        return known
+
+    def _path(self, key: str, at: int) -> str | None:
+        if self._named[at] == _OTHER_PATH:
+            return self._paths[at]
+        return object_path(key) if self._named[at] == _PATH_OF_KEY else None
+
+    def _shape(self, value: object) -> tuple[int, ...]:
+        # What is known was checked; True would be taken for 1.
+        if isinstance(value, list) and {*map(type, value)} <= {int}:
+            known = self._known.get(tuple(value))
+            if known is not None:
+                return known
+        shape = _shape(value, ".shape")
+        return self._known.setdefault(shape, shape)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +198,13 @@ class Lock:
 
     Attributes:
         path: where it was read from.
-        text: all of it.
-        tensors: by key, without places and sizes; a crc32c is None where the lock has none.
+        digest: SHA-256 of its text, without a mark of byte order.
+        tensors: what it lists.
     """
 
     path: str
-    text: str
-    tensors: Mapping[str, TensorRow]
+    digest: bytes
+    tensors: LockRows
 
 
 class _FaultError(ValueError):
@@ -61,81 +222,79 @@ def read_lock(path: str) -> Lock:
         UnsupportedError: it is of another version or another kind of document.
         CorruptError: it is no lock; the message says where and why.
     """
-    data = _read(path)
-    if len(data) > MAX_SIZE:
-        raise CorruptError(f"the lock is larger than {MAX_SIZE} bytes", path=path)
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise CorruptError(f"it is not UTF-8; {_HINT}", path=path, offset=error.start) from error
-    try:
-        document = _parse(text)
-        return Lock(path, text, _tensors(document, path))
-    except _FaultError as error:
-        raise CorruptError(str(error), path=path) from error
-
-
-def _read(path: str) -> bytes:
     # The user names this file, so a pipe is welcome here: `--against <(...)`.
     try:
         with open(0 if path == "-" else path, "rb", closefd=path != "-") as file:
-            return file.read(MAX_SIZE + 1)
+            return _read(file, path)
     except OSError as error:
         raise file_error(error, path) from error
+    except JsonError as error:
+        raise CorruptError(f"{error}; {_HINT}", path=path) from error
+    except NoUtf8Error as error:
+        raise CorruptError(f"{error}; {_HINT}", path=path, offset=error.offset) from error
+    except TooLargeError as error:
+        raise CorruptError(f"the lock is larger than {MAX_SIZE} bytes", path=path) from error
+    except _FaultError as error:
+        raise CorruptError(str(error), path=path) from error
+    except CorruptError as error:
+        error.locate(path=path)
+        raise
     except ValueError as error:  # a NUL in the path
         raise FileAccessError(str(error), path=path) from error
 
 
-def _parse(text: str) -> object:
-    try:
-        return json.loads(
-            text,
-            object_pairs_hook=_members,
-            parse_int=_integer,
-            parse_constant=_no_constant,
-        )
-    except json.JSONDecodeError as error:
-        place = f"line {error.lineno}, column {error.colno}"
-        raise _FaultError(f"{place}: it is not JSON: {error.msg}; {_HINT}") from error
-    except RecursionError as error:
-        raise _FaultError(f"it is nested too deeply; {_HINT}") from error
-
-
-def _members(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    members = dict(pairs)
-    if len(members) < len(pairs):
-        ((name, _),) = Counter(name for name, _ in pairs).most_common(1)
-        raise _FaultError(f"an object has the member '{name}' twice")
-    return members
-
-
-def _integer(digits: str) -> int:
-    # Reading a number takes longer than the number is long.
-    if len(digits.lstrip("-")) > _MAX_DIGITS:
-        raise _FaultError(f"a number of {len(digits)} digits")
-    return int(digits)
-
-
-def _no_constant(name: str) -> NoReturn:
-    raise _FaultError(f"it is not JSON: {name}")
-
-
-def _tensors(document: object, path: str) -> dict[str, TensorRow]:
-    if not isinstance(document, dict):
-        raise _FaultError(f"it is {_called(document)}; {_HINT}")
-    _check_schema(document.get("schema"), path)
-    rows = document.get("tensors")
-    if rows is None:
-        view = next((f", but {name}" for name in _VIEWS if name in document), "")
+def _read(file: BinaryIO, path: str) -> Lock:
+    stream = JsonStream(file, MAX_SIZE)
+    if stream.next() != "{":
+        value = stream.value()
+        stream.end()
+        raise _FaultError(f"it is {_called(value)}; {_HINT}")
+    schema: object = None
+    tensors: LockRows | None = None
+    view = ""
+    for name in stream.members():
+        if name == "tensors" and stream.next() == "[":
+            tensors = _tensors(stream)
+            continue
+        value = stream.value()
+        if name == "schema":
+            schema = value
+            _check_schema(schema, path)
+        elif name == "tensors" and value is not None:
+            raise _FaultError(f"tensors: an array is wanted, not {_called(value)}")
+        elif name in _VIEWS and not view:
+            view = f", but {name}"
+    stream.end()
+    _check_schema(schema, path)
+    if tensors is None:
         raise _FaultError(f"it has no tensors{view}; {_HINT}")
-    tensors: dict[str, TensorRow] = {}
-    for number, value in enumerate(_array(rows, "tensors")):
-        where = f"tensors[{number}]"
-        row = _tensor(value, where)
-        if row.key in tensors:
-            raise CorruptError(f"{where}: the key comes a second time", path=path, key=row.key)
-        tensors[row.key] = row
+    return Lock(path, stream.digest(), tensors)
+
+
+def _tensors(stream: JsonStream) -> LockRows:
+    tensors = LockRows()
+    for number, value in enumerate(stream.elements()):
+        key = tensors.add(value, number)
+        line = stream.line()
+        tensors.place(line if stream.one_line() else line + _lines_before(key, stream.last()))
     return tensors
+
+
+def _lines_before(key: str, text: str) -> int:
+    """Return how many lines of the text of a tensor precede that with its key."""
+    for match in _KEY.finditer(text):
+        if _decoded(match) == key:
+            return text.count("\n", 0, match.start())
+    return 0
+
+
+def _decoded(match: re.Match[str]) -> str | None:
+    try:
+        if match["bytes"] is not None:
+            return decode_text(base64.b64decode(match["bytes"]))
+        return str(json.loads(match["value"]))
+    except ValueError:  # some other member of this name, which nobody has checked
+        return None
 
 
 def _check_schema(schema: object, path: str) -> None:
@@ -149,27 +308,6 @@ def _check_schema(schema: object, path: str) -> None:
     else:
         problem = f"a document of schema '{name}'; {_HINT}"
     raise UnsupportedError(problem, path=path)
-
-
-def _tensor(value: object, where: str) -> TensorRow:
-    if not isinstance(value, dict):
-        raise _FaultError(f"{where}: an object is wanted, not {_called(value)}")
-    shape = _shape(_member(value, "shape", where), f"{where}.shape")
-    path = _member(value, "object_path", where)
-    slices = value.get("slices")
-    return TensorRow(
-        key=_text(_member(value, "key", where), f"{where}.key"),
-        object_path=None if path is None else _text(path, f"{where}.object_path"),
-        dtype=_word(_member(value, "dtype", where), f"{where}.dtype"),
-        shape=shape,
-        kind=_word(_member(value, "kind", where), f"{where}.kind"),
-        elements=element_count(shape),
-        bytes=None,
-        shard=None,
-        offset=None,
-        crc32c=_crc32c(value.get("crc32c"), f"{where}.crc32c"),
-        slices=() if slices is None else _slices(slices, f"{where}.slices"),
-    )
 
 
 def _slices(value: object, where: str) -> tuple[SliceRow, ...]:
@@ -228,6 +366,8 @@ def _word(value: object, where: str) -> str:
 def _text(value: object, where: str) -> str:
     """Return text, or bytes that are no UTF-8 as surrogate escapes."""
     if isinstance(value, str):
+        if value.isascii():
+            return value
         try:
             value.encode("utf-8")
         except UnicodeEncodeError as error:
@@ -237,7 +377,7 @@ def _text(value: object, where: str) -> str:
     if not isinstance(encoded, str):
         raise _FaultError(f"{where}: text or base64 is wanted, not {_called(value)}")
     try:
-        return base64.b64decode(encoded, validate=True).decode("utf-8", "surrogateescape")
+        return decode_text(base64.b64decode(encoded, validate=True))
     except ValueError as error:
         raise _FaultError(f"{where}: it is not base64: {error}") from error
 

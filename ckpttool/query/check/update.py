@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from hashlib import sha256
+from heapq import merge
+from typing import TextIO, cast
 
 from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.checkpoint.selection.select import Selector
+from ckpttool.coding.text import encode_text
 from ckpttool.query.check.checkpoint import Scope, compare, key_bytes, survey
 from ckpttool.query.check.findings import Report, Update
 from ckpttool.query.check.lock import Lock
@@ -17,7 +22,7 @@ from ckpttool.storage.source import RandomAccessFile
 from ckpttool.storage.staging import StagedFiles
 from ckpttool.tensor.dtypes import dtype_of_name
 
-Spell = Callable[[Source, list[TensorRow]], str]
+Spell = Callable[[Source, Collection[TensorRow], TextIO], None]
 
 
 def update_lock(
@@ -38,7 +43,7 @@ def update_lock(
         ckpt: the checkpoint.
         path: of the lock.
         lock: what it says now; None where there is none yet.
-        spell: returns the text of a lock for a checkpoint in short and rows by key bytes.
+        spell: writes the text of a lock, from a checkpoint in short and rows by key bytes.
         selector: which tensors; all without one.
         ignore: patterns of tensors that are left out.
         crc: whether the lock is to hold the crc32c of its tensors.
@@ -52,21 +57,24 @@ def update_lock(
         CkptError: the checkpoint is damaged, or the lock cannot be written.
     """
     source, scope = survey(ckpt, lock, selector, ignore)
-    rows = _merged(scope, lock, crc=crc)
-    text = spell(_settled_source(source), rows)
+    rows = _Merged(scope, lock, crc=crc)
+    settled = _settled_source(source)
     findings = []
     update: Update = "created"
     if lock is not None:
-        known = crc and any(row.crc32c is not None or row.slices for row in lock.tensors.values())
+        known = crc and lock.tensors.has_checksums()
         findings = compare(scope, lock, crc=known, allow_extra=False)
-        update = "unchanged" if text == lock.text else "updated"
+        digest = sha256()
+        _spell(spell, settled, rows, digest.update)
+        update = "unchanged" if digest.digest() == lock.digest else "updated"
     if update != "unchanged":
-        _write(path, text.encode("utf-8"), replace_it=lock is not None)
+        with _staged(path, replace_it=lock is not None) as write:
+            _spell(spell, settled, rows, write)
     return Report(
         source=source,
         lock=path,
         tensors=scope.tensors,
-        compared=len(scope.found.keys() & scope.locked.keys()),
+        compared=scope.compared,
         ignored=scope.ignored,
         findings=findings,
         crc=crc,
@@ -74,13 +82,35 @@ def update_lock(
     )
 
 
-def _merged(scope: Scope, lock: Lock | None, *, crc: bool) -> list[TensorRow]:
-    """Return the rows of the new lock, by key bytes."""
-    rows = [_settled(row, crc=crc) for row in scope.found.values()]
-    if lock is not None:
-        rest = (row for key, row in lock.tensors.items() if key not in scope.locked)
-        rows += [_settled(row, crc=True) for row in rest]
-    return sorted(rows, key=key_bytes)
+class _Merged(Collection[TensorRow]):
+    """The rows of the new lock, by key bytes, made whenever somebody goes over them.
+
+    Args:
+        scope: what is to be in it as the checkpoint has it.
+        lock: of which the rest stays.
+        crc: whether the lock is to hold the crc32c of the tensors of the checkpoint.
+    """
+
+    def __init__(self, scope: Scope, lock: Lock | None, *, crc: bool) -> None:
+        self._found = scope.found
+        self._crc = crc
+        rest = () if lock is None else (key for key in lock.tensors if key not in scope.locked)
+        self._rest = sorted(rest, key=encode_text)
+        self._lock = lock
+
+    def __len__(self) -> int:
+        return len(self._found) + len(self._rest)
+
+    def __contains__(self, row: object) -> bool:
+        return any(row == each for each in self)
+
+    def __iter__(self) -> Iterator[TensorRow]:
+        new = (_settled(row, crc=self._crc) for row in self._found.values())
+        if self._lock is None or not self._rest:
+            return new
+        tensors = self._lock.tensors
+        old = (_settled(tensors[key], crc=True) for key in self._rest)
+        return merge(new, old, key=key_bytes)
 
 
 def _settled_source(source: Source) -> Source:
@@ -106,12 +136,35 @@ def _settled_slice(part: SliceRow) -> SliceRow:
     return part._replace(shard=0, offset=None, bytes=None)
 
 
-def _write(path: str, data: bytes, *, replace_it: bool) -> None:
+def _spell(
+    spell: Spell,
+    source: Source,
+    rows: Collection[TensorRow],
+    write: Callable[[bytes], object],
+) -> None:
+    """Spell a lock out, piece by piece."""
+    spell(source, rows, cast(TextIO, _Bytes(write)))
+
+
+class _Bytes:
+    """A stream of text that goes on as bytes."""
+
+    def __init__(self, write: Callable[[bytes], object]) -> None:
+        self._write = write
+
+    def write(self, text: str) -> int:
+        """Pass text on."""
+        self._write(text.encode("utf-8"))
+        return len(text)
+
+
+@contextmanager
+def _staged(path: str, *, replace_it: bool) -> Iterator[Callable[[bytes], object]]:
     target = os.path.realpath(path)  # a link to a lock stays one
     with StagedFiles() as files:
         staged = files.create(target, mode=0o600 if replace_it else 0o666)
         if replace_it:
             with RandomAccessFile(target) as old:
                 staged.take_permissions(old.permissions)
-        staged.write(data)
+        yield staged.write
         files.commit(replace_last=replace_it)

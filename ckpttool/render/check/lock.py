@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import io
-from collections.abc import Sequence
+from collections.abc import Collection
 from dataclasses import asdict
+from typing import TextIO
 
 from ckpttool.query.listing import TensorRow, Totals
 from ckpttool.query.source import Source
@@ -13,19 +13,18 @@ from ckpttool.render.listing import SCHEMA, tensor_document
 from ckpttool.render.source import source_document
 
 
-def lock_text(source: Source, rows: Sequence[TensorRow]) -> str:
-    """Return the text of a lock.
+def write_lock(source: Source, rows: Collection[TensorRow], stream: TextIO) -> None:
+    """Write a lock.
 
     Args:
         source: the checkpoint in short.
-        rows: its tensors.
+        rows: its tensors, by key bytes; they are gone over twice.
+        stream: where to.
     """
-    out = io.StringIO()
     document = {
         "schema": SCHEMA,
         "source": source_document(source),
         "tensors": map(tensor_document, rows),
         "totals": asdict(Totals.of(rows)),
     }
-    write_json(document, out)
-    return out.getvalue()
+    write_json(document, stream)

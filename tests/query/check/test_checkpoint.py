@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import io
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -17,10 +17,10 @@ from ckpttool.checkpoint.selection.select import Rule, Selector
 from ckpttool.errors import CkptError, MissingFileError, NotFoundError, SelectionError
 from ckpttool.query.check.checkpoint import check
 from ckpttool.query.check.findings import Report
-from ckpttool.query.check.lock import Lock
+from ckpttool.query.check.lock import Lock, LockRows
 from ckpttool.query.listing import TensorRow, list_tensors
-from ckpttool.render.console import Terminal
-from ckpttool.render.listing import write_listing
+from ckpttool.render.jsonout import encode
+from ckpttool.render.listing import tensor_document
 from tests.support.fixtures import BundleFixture, bundle, bundles
 
 GUIDE = "v2/tf2.21/guide_legacy_adam/tf_ckpts/ckpt-5"
@@ -44,12 +44,18 @@ def saved(folder: Path, **changes: Any) -> Iterator[Checkpoint]:
         yield ckpt
 
 
-def lock_of(ckpt: Checkpoint, rows: Sequence[TensorRow] | None = None) -> Lock:
+def lock_of(ckpt: Checkpoint) -> Lock:
     """Return the lock that `ckpt ls --json` makes."""
-    out = io.StringIO()
-    write_listing(list_tensors(ckpt), "json", out, Terminal())
-    taken = list_tensors(ckpt).rows if rows is None else rows
-    return Lock("x.lock.json", out.getvalue(), {row.key: row for row in taken})
+    return lock_with(list_tensors(ckpt).rows)
+
+
+def lock_with(rows: Iterable[TensorRow]) -> Lock:
+    """Return a lock of some tensors, each on a line."""
+    tensors = LockRows()
+    for number, row in enumerate(rows):
+        tensors.add(json.loads(encode(tensor_document(row))), number)
+        tensors.place(4 + number)
+    return Lock("x.lock.json", b"", tensors)
 
 
 @pytest.fixture
@@ -102,10 +108,10 @@ def test_each_problem(lock: Lock, tmp_path: Path) -> None:
     assert extra.locked is None and extra.line is None
     assert dtype.locked is not None and dtype.found is not None
     assert (dtype.locked.dtype, dtype.found.dtype) == ("float32", "float16")
-    lines = lock.text.splitlines()
+    keys = list(lock.tensors)
     for each in report.findings:
         if each.line is not None:
-            assert f'"key": "{each.tensor.key}"' in lines[each.line - 1]
+            assert each.line == 4 + keys.index(each.tensor.key)
     assert sum(each.line is not None for each in report.findings) == 4
 
 
@@ -134,12 +140,12 @@ def test_a_tensor_without_a_checksum_is_not_the_same(lock: Lock, tmp_path: Path)
     bare = dict(lock.tensors)
     bare["step"] = bare["step"]._replace(crc32c=None)
     with saved(tmp_path) as ckpt:
-        report = check(ckpt, Lock(lock.path, lock.text, bare), crc=True)
+        report = check(ckpt, lock_with(bare.values()), crc=True)
         assert problems(report) == [("crc32c", "step")]
         bare = {key: row._replace(crc32c=None) for key, row in lock.tensors.items()}
         with pytest.raises(NotFoundError, match="the lock has no crc32c to compare; --update"):
-            check(ckpt, Lock(lock.path, lock.text, bare), crc=True)
-        assert check(ckpt, Lock(lock.path, lock.text, bare)).verdict == "ok"
+            check(ckpt, lock_with(bare.values()), crc=True)
+        assert check(ckpt, lock_with(bare.values())).verdict == "ok"
 
 
 def test_a_checkpoint_without_checksums(lock: Lock, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -166,11 +172,11 @@ def test_checksums_of_slices() -> None:
             (),
         ):
             changed = [*rows[:at], rows[at]._replace(slices=slices), *rows[at + 1 :]]
-            report = check(ckpt, lock_of(ckpt, changed), crc=True)
+            report = check(ckpt, lock_with(changed), crc=True)
             assert problems(report) == [("crc32c", rows[at].key)]
         moved = [part._replace(shard=9, offset=1) for part in rows[at].slices[::-1]]
         changed = [*rows[:at], rows[at]._replace(slices=tuple(moved)), *rows[at + 1 :]]
-        assert check(ckpt, lock_of(ckpt, changed), crc=True).verdict == "ok"
+        assert check(ckpt, lock_with(changed), crc=True).verdict == "ok"
 
 
 def test_extra_tensors_may_be_allowed_but_none_may_be_missing(lock: Lock, tmp_path: Path) -> None:
@@ -209,8 +215,8 @@ def test_kinds_select_on_both_sides(tmp_path: Path) -> None:
         assert [row.key for row in report.tensors] == list(slots)
         rest = {key: row for key, row in lock.tensors.items() if key not in slots}
         weights = Selector(kinds=["weight"])
-        assert check(ckpt, Lock("x", lock.text, rest), weights).verdict == "ok"
-        found = check(ckpt, Lock("x", lock.text, rest), Selector(kinds=["slot"]))
+        assert check(ckpt, lock_with(rest.values()), weights).verdict == "ok"
+        found = check(ckpt, lock_with(rest.values()), Selector(kinds=["slot"]))
         assert problems(found) == [("extra", key) for key in slots]
 
 
@@ -220,9 +226,9 @@ def test_a_tensor_whose_kind_changed_is_still_one_tensor() -> None:
         (key,) = (key for key, row in lock.tensors.items() if row.object_path == "step")
         changed = {**lock.tensors, key: lock.tensors[key]._replace(kind="weight")}
         for kind in ("step", "weight"):
-            report = check(ckpt, Lock("x", lock.text, changed), Selector(kinds=[kind]))
+            report = check(ckpt, lock_with(changed.values()), Selector(kinds=[kind]))
             assert report.verdict == "ok" and key in {row.key for row in report.tensors}
-        assert check(ckpt, Lock("x", lock.text, changed)).verdict == "ok"
+        assert check(ckpt, lock_with(changed.values())).verdict == "ok"
 
 
 @pytest.mark.parametrize("where", ["pattern", "ignore"])
@@ -244,7 +250,7 @@ def test_checking_nothing_is_no_success(lock: Lock, tmp_path: Path) -> None:
             check(ckpt, lock, Selector(kinds=["ema"]))
         with pytest.raises(SelectionError, match=nothing):
             check(ckpt, None, Selector(kinds=["ema"]), finite=True)
-        empty = Lock("x", "", {})
+        empty = lock_with([])
         assert check(ckpt, empty).count("extra") == 4
     ckpttool.save_checkpoint(str(tmp_path / "none"), {})
     with open_checkpoint(tmp_path / "none") as ckpt:

@@ -22,7 +22,7 @@ from ckpttool.query.check.checkpoint import check
 from ckpttool.query.check.findings import Report
 from ckpttool.query.check.lock import read_lock
 from ckpttool.query.check.update import update_lock
-from ckpttool.render.check.lock import lock_text
+from ckpttool.render.check.lock import write_lock
 from ckpttool.schemas import load_schema
 from tests.support.calls import Calls
 from tests.support.fixtures import FIXTURES, BundleFixture, bundle, bundles
@@ -41,7 +41,7 @@ def update(prefix: str, path: Path, *patterns: str, **options: Any) -> Report:
     kinds = options.pop("kinds", ())
     selector = Selector([Rule(pattern) for pattern in patterns], kinds=kinds)
     with open_checkpoint(prefix) as ckpt:
-        return update_lock(ckpt, str(path), lock, lock_text, selector, **options)
+        return update_lock(ckpt, str(path), lock, write_lock, selector, **options)
 
 
 def verdict(prefix: str, path: Path, **options: Any) -> str:
@@ -219,9 +219,9 @@ def test_permissions_and_links_stay(tmp_path: Path) -> None:
 def test_a_lock_that_somebody_else_makes_meanwhile_is_not_lost(tmp_path: Path) -> None:
     path = tmp_path / "lock"
 
-    def spell(source: Any, rows: Any) -> str:
+    def spell(source: Any, rows: Any, stream: Any) -> None:
         path.write_text("theirs")
-        return lock_text(source, rows)
+        write_lock(source, rows, stream)
 
     with open_checkpoint(saved(tmp_path)) as ckpt, pytest.raises(DestinationError):
         update_lock(ckpt, str(path), None, spell)
@@ -245,7 +245,7 @@ def test_a_lock_that_cannot_be_written_stays_as_it_was(
             OSError(28, "No space left on device") if name == call and "lock" in where else None
         )
         with pytest.raises(CkptError, match="no space left"):
-            update_lock(ckpt, str(path), lock, lock_text)
+            update_lock(ckpt, str(path), lock, write_lock)
     assert calls.of(call)
     monkeypatch.undo()
     assert path.read_text() == before

@@ -131,13 +131,13 @@ class Checkpoint(Mapping[str, "Array"]):
     @property
     def damaged(self) -> Mapping[str, CkptError]:
         """What is wrong with the entries of tensors, by key; all others can be read."""
-        return self.reader.index.damaged if isinstance(self.reader, BundleReader) else {}
+        reader = self.reader
+        return reader.index.damaged if isinstance(reader, BundleReader) else reader.damaged
 
     @property
     def _described(self) -> Mapping[str, EntryHead | LegacyEntry]:
         """Dtype and shape of every tensor, as far as they can be made out."""
-        reader = self.reader
-        return reader.entries.described() if isinstance(reader, BundleReader) else reader.entries
+        return self.reader.entries.described()
 
     @cached_property
     def style(self) -> str:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from ckpttool.tensor.dtypes import DType
+from ckpttool.coding.text import encode_text
+from ckpttool.errors import CkptError
+from ckpttool.tensor.dtypes import DType, dtype_of_number
 from ckpttool.tensor.shape import Shape, element_count
 from ckpttool.tensor.slices import TensorSlice
 
@@ -54,8 +57,46 @@ class LegacyEntry(NamedTuple):
         return None if self.dtype.size is None else self.dtype.size * self.elements
 
 
-class LegacyEntries(dict[str, LegacyEntry]):
-    """The tensors of a checkpoint by key, in the order of the key bytes."""
+class LegacyEntries(Mapping[str, LegacyEntry]):
+    """The tensors of a checkpoint by key, in the order of the key bytes.
+
+    To ask for one that is damaged raises what is wrong with it.
+
+    Args:
+        sound: what is known of tensors.
+        damaged: what is wrong with others, by key.
+    """
+
+    def __init__(self, sound: Mapping[str, LegacyEntry], damaged: Mapping[str, CkptError]) -> None:
+        self._damaged = damaged
+        self._entries = {
+            key: sound[key] if key not in damaged else LegacyEntry(dtype_of_number(0), (), ())
+            for key in sorted({**sound, **damaged}, key=encode_text)
+        }
+
+    def __getitem__(self, key: str) -> LegacyEntry:
+        if key in self._damaged:
+            raise self._damaged[key]
+        return self._entries[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._entries
+
+    def sound(self) -> dict[str, LegacyEntry]:
+        """Return the entries but for those of damaged tensors."""
+        if not self._damaged:
+            return self._entries
+        return {key: entry for key, entry in self._entries.items() if key not in self._damaged}
+
+    def described(self) -> dict[str, LegacyEntry]:
+        """Return all entries; that of a damaged tensor has no known dtype and no shape."""
+        return self._entries
 
     def dtype_and_shape(self, key: str) -> tuple[DType, Shape]:
         """Return dtype and shape of a tensor."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import MutableMapping, Sequence
 
 from ckpttool.errors import (
     ChangedError,
@@ -72,8 +72,14 @@ class LegacyFiles:
             self._open.popitem(last=False)[1][0].close()
         return opened[1]
 
-    def describe(self, shard_id: int) -> list[SliceMeta] | None:
+    def describe(
+        self, shard_id: int, damaged: MutableMapping[str, CkptError] | None = None
+    ) -> list[SliceMeta] | None:
         """Return what a file says of its tensors; None if it does not exist.
+
+        Args:
+            shard_id: number of the file.
+            damaged: takes what is wrong with single tensors, as `decode_meta` has it.
 
         Raises:
             CorruptError: the record that says it is missing or damaged.
@@ -90,9 +96,14 @@ class LegacyFiles:
             raise UnsupportedError(
                 f"a description of {record.size} bytes is more than {MAX_META_SIZE}", path=path
             )
+        found: dict[str, CkptError] | None = None if damaged is None else {}
         try:
-            return decode_meta(record.read_at(0, record.size))
+            tensors = decode_meta(record.read_at(0, record.size), found)
         except CkptError as error:
             error.offset = None  # counts from a message inside of the record
             error.locate(path=path)
             raise
+        if damaged is not None:
+            for key, problem in (found or {}).items():
+                damaged.setdefault(key, problem.locate(path=path))
+        return tensors

@@ -64,11 +64,12 @@ class LegacyReader:
 
     Attributes:
         entries: every tensor that the files which are there tell of.
+        damaged: what is wrong with what the files say of tensors, by key; all others can be read.
         num_shards: how many files the checkpoint has.
         big_endian: byte order in which `chunks` gives elements: that of this machine.
 
     Raises:
-        CorruptError: a file is damaged, or two say different things of a tensor.
+        CorruptError: a file is damaged.
         MissingFileError: there is no file at all.
         UnsupportedError: a file is of a version that is not known.
     """
@@ -81,6 +82,7 @@ class LegacyReader:
         self._last: tuple[LegacyPart, str, Array] | None = None
         # A tensor's slices are read one after another, and there may be thousands.
         self._last_slices: tuple[str, dict[TensorSlice, LegacyPart]] | None = None
+        self.damaged: dict[str, CkptError] = {}
         try:
             self.entries = self._describe()
         except BaseException:
@@ -229,7 +231,7 @@ class LegacyReader:
         found: dict[str, tuple[LegacyEntry, int]] = {}
         there = False
         for shard_id in range(self.num_shards):
-            tensors = self._files.describe(shard_id)
+            tensors = self._files.describe(shard_id, self.damaged)
             there = there or tensors is not None
             for key, dtype, shape, slices in tensors or ():
                 parts = tuple(LegacyPart(part, shard_id) for part in slices)
@@ -237,17 +239,19 @@ class LegacyReader:
                 if key in found:
                     before, first = found[key]
                     if before[:2] != entry[:2]:
-                        raise CorruptError(
+                        problem = CorruptError(
                             f"{dtype} {list(shape)} here, but {before.dtype} {list(before.shape)} "
                             f"in '{self._files.paths[first]}'",
                             path=self._files.paths[shard_id],
                             key=key,
                         )
+                        self.damaged.setdefault(key, problem)
+                        continue
                     entry = LegacyEntry(dtype, shape, before.parts + parts)
                 found[key] = entry, found.get(key, (entry, shard_id))[1]
         if not there:
             raise MissingFileError("no file of the checkpoint exists", path=self.prefix)
-        return LegacyEntries((key, found[key][0]) for key in sorted(found, key=encode_text))
+        return LegacyEntries({key: entry for key, (entry, _) in found.items()}, self.damaged)
 
     def _readable(self, key: str) -> LegacyEntry:
         """Return the entry of a tensor that can be read as far as the entries tell."""
@@ -255,9 +259,9 @@ class LegacyReader:
         from ckpttool.tensor.slices import check_coverage
         from ckpttool.tensor.values import MAX_RANK
 
-        entry = self.entries.get(key)
-        if entry is None:
+        if key not in self.entries:
             raise MissingKeyError("no such key in the checkpoint", path=self.prefix, key=key)
+        entry = self.entries[key]
         try:
             value_field(entry.dtype)
             if len(entry.shape) > MAX_RANK:

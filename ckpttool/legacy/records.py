@@ -14,7 +14,7 @@ TensorProto has the elements and nothing else: shape and dtype are in the first 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, MutableMapping
 from typing import NamedTuple
 
 from ckpttool.coding import wire
@@ -49,8 +49,14 @@ class SliceMeta(NamedTuple):
     slices: tuple[TensorSlice, ...]
 
 
-def decode_meta(data: bytes) -> list[SliceMeta]:
+def decode_meta(
+    data: bytes, damaged: MutableMapping[str, CkptError] | None = None
+) -> list[SliceMeta]:
     """Decode the record under the empty key.
+
+    Args:
+        data: the record.
+        damaged: takes what is wrong with single tensors, by name, in place of its being raised.
 
     Raises:
         CorruptError: it is malformed, or a slice does not lie within its tensor.
@@ -69,7 +75,12 @@ def decode_meta(data: bytes) -> list[SliceMeta]:
     version = b""
     for number, kind, value, _ in wire.decode_fields(meta):
         if number == 1 and kind == wire.BYTES:
-            tensors.append(_decode_tensor(bytes(value)))
+            try:
+                tensors.append(_decode_tensor(bytes(value)))
+            except CkptError as error:
+                if damaged is None or error.key is None:
+                    raise  # nobody knows whose it is
+                damaged.setdefault(error.key, error)
         elif number == 2 and kind == wire.BYTES:
             version = bytes(value)
     decode_version(version).check(VERSION, "file")
@@ -84,30 +95,32 @@ def encode_meta(tensors: Iterable[SliceMeta]) -> bytes:
 
 
 def _decode_tensor(data: bytes) -> SliceMeta:
-    name = shape = None
+    name: str | None = None
+    shape: bytes | None = None
     dtype = 0
-    slices = []
-    for number, kind, value, _ in wire.decode_fields(data):
-        if number == 1 and kind == wire.BYTES and name is None:
-            name = decode_text(bytes(value))
-        elif number == 2 and kind == wire.BYTES and shape is None:
-            shape = bytes(value)
-        elif number == 3 and kind == wire.VARINT and not dtype:
-            dtype = wire.signed64(int(value))
-        elif number == 4 and kind == wire.BYTES:
-            slices.append(bytes(value))
-        elif number <= 4:
-            raise CorruptError(f"field {number} of a tensor comes twice or in another form")
-    if not name:
-        raise CorruptError("a tensor has no name")
+    slices: list[bytes] = []
     try:
+        for number, kind, value, _ in wire.decode_fields(data):
+            if number == 1 and kind == wire.BYTES and name is None:
+                name = decode_text(bytes(value))
+            elif number == 2 and kind == wire.BYTES and shape is None:
+                shape = bytes(value)
+            elif number == 3 and kind == wire.VARINT and not dtype:
+                dtype = wire.signed64(int(value))
+            elif number == 4 and kind == wire.BYTES:
+                slices.append(bytes(value))
+            elif number <= 4:
+                raise CorruptError(f"field {number} of a tensor comes twice or in another form")
+        if not name:
+            raise CorruptError("a tensor has no name")
         whole = decode_shape(shape or b"")
         parts = tuple(map(decode_slice, slices))
         for part in parts:
             part.bounds(whole)
     except CkptError as error:
         error.offset = None
-        error.locate(key=name)
+        if name:
+            error.locate(key=name)
         raise
     return SliceMeta(name, dtype_of_number(dtype), whole, parts)
 

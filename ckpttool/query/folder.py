@@ -121,7 +121,10 @@ def _inspect_legacy(files: CheckpointFiles) -> tuple[int | None, tuple[str, ...]
     missing = tuple(os.path.basename(path) for path in files.missing())
     try:
         with LegacyReader(files.prefix, files.files) as reader:
-            return len(reader.entries), missing
+            unsound = tuple(
+                f"a sound description of its tensors ({error})" for error in reader.damaged.values()
+            )
+            return len(reader.entries), missing + unsound[:1]
     except CkptError as error:
         return None, (*missing, f"a sound description of its tensors ({error})")
 

@@ -116,7 +116,7 @@ def tensor_rows(ckpt: Checkpoint) -> Sequence[TensorRow]:
 
 
 def _legacy_rows(ckpt: Checkpoint, reader: LegacyReader) -> Iterator[TensorRow]:
-    for key, entry in reader.entries.items():
+    for key, entry in reader.entries.sound().items():
         whole, size = entry.whole, entry.dtype.size
         slices = tuple(
             SliceRow(

@@ -197,8 +197,10 @@ def test_half_a_tensor_is_no_tensor(tmp_path: Path) -> None:
 )
 def test_files_that_disagree(files: list[bytes], message: str, tmp_path: Path) -> None:
     prefix, paths = write_all(tmp_path, files)
-    with pytest.raises(CorruptError, match=message) as caught:
-        LegacyReader(prefix, paths)
+    with LegacyReader(prefix, paths) as reader:
+        assert list(reader.entries) == list(reader.damaged) == ["t"]
+        with pytest.raises(CorruptError, match=message) as caught:
+            reader.read("t")
     assert (caught.value.path, caught.value.key) == (paths[1], "t")
 
 

@@ -116,7 +116,7 @@ def command(
             checkpoints=_checkpoints_beside(location, format),
         )
         if tree:
-            from ckpttool.query.tree import build_tree
+            from ckpttool.query.tree.build import build_tree
 
             write(tree=build_tree(ckpt, listing.rows, depth=depth))
         elif depth is not None:

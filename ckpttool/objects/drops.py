@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Set
-from dataclasses import replace
 
 from ckpttool.objects.graph import ObjectGraph, with_values
 
@@ -23,8 +22,8 @@ def drop_attributes(graph: ObjectGraph, dropped: Set[AttributeId]) -> ObjectGrap
         dropped: the attributes to take away.
     """
     bare = [
-        replace(
-            node, attributes=tuple(a for a in node.attributes if (node.id, a.name) not in dropped)
+        node._replace(
+            attributes=tuple(a for a in node.attributes if (node.id, a.name) not in dropped)
         )
         if node.attributes
         else node
@@ -32,7 +31,7 @@ def drop_attributes(graph: ObjectGraph, dropped: Set[AttributeId]) -> ObjectGrap
     ]
     emptied = {node.id for node in graph.nodes if node.attributes and not bare[node.id].attributes}
     nodes = tuple(
-        replace(node, slots=tuple(slot for slot in node.slots if slot.slot_id not in emptied))
+        node._replace(slots=tuple(slot for slot in node.slots if slot.slot_id not in emptied))
         if node.slots
         else node
         for node in bare

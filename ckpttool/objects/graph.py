@@ -7,7 +7,7 @@ is the root. Objects may be shared and may form circles, so nothing here recurse
 from __future__ import annotations
 
 from collections.abc import Iterable, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 from ckpttool.errors import CorruptError
@@ -350,7 +350,7 @@ def with_values(nodes: tuple[Node, ...], *, before: tuple[Node, ...]) -> tuple[N
             children = node.children
         has_values = node.id in now if told else node.has_values
         if children is not node.children or has_values != node.has_values:
-            node = replace(node, children=children, has_values=has_values)
+            node = node._replace(children=children, has_values=has_values)
         out.append(node)
     return tuple(out)
 

@@ -7,7 +7,7 @@ do not exist are appended without attributes.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ckpttool.errors import KeyCollisionError, SurgeryError
 from ckpttool.objects.graph import Attribute, Edge, Node, ObjectGraph, with_values
@@ -65,7 +65,7 @@ def spell_keys(before: ObjectGraph, after: ObjectGraph) -> ObjectGraph:
         attributes = nodes[node.id].attributes
         if attributes and old is not None and new is not None and old != new:
             spelled = tuple(_spelled(attribute, old, new) for attribute in attributes)
-            nodes[node.id] = replace(nodes[node.id], attributes=spelled)
+            nodes[node.id] = nodes[node.id]._replace(attributes=spelled)
     return ObjectGraph(tuple(nodes), after.unknown)
 
 
@@ -73,7 +73,7 @@ def _spelled(attribute: Attribute, old: str, new: str) -> Attribute:
     key = attribute.checkpoint_key
     if not key.startswith(old + ATTRIBUTES):
         return attribute  # spelled by rules that are not known here
-    return replace(attribute, checkpoint_key=new + key[len(old) :])
+    return attribute._replace(checkpoint_key=new + key[len(old) :])
 
 
 def _place(graph: ObjectGraph, moves: Mapping[EdgeId, str]) -> list[_Placed]:
@@ -120,7 +120,7 @@ def _with_edges(graph: ObjectGraph, placed: list[_Placed]) -> tuple[Node, ...]:
             order[place.parent][name] = None
     for node_id, staying in order.items():
         children = tuple(edges[node_id][name] for name in staying | dict.fromkeys(edges[node_id]))
-        out[node_id] = replace(out[node_id], children=children)
+        out[node_id] = out[node_id]._replace(children=children)
     return tuple(out)
 
 
@@ -140,7 +140,7 @@ def _add(edges: list[dict[str, Edge]], place: _Placed) -> str | None:
             edges[parent][each] = Edge(each, len(edges))
             edges.append({})
         parent = edges[parent][each].node_id
-    edge = place.edge if name == place.edge.name else replace(place.edge, name=name)
+    edge = place.edge if name == place.edge.name else place.edge._replace(name=name)
     if edges[parent].setdefault(name, edge).node_id != edge.node_id:
         raise KeyCollisionError(f"two objects would be called '{place.path}'")
     return name if parent == place.parent else None

@@ -13,26 +13,31 @@ from __future__ import annotations
 
 import gc
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from functools import partial
 from itertools import starmap
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ckpttool.coding import wire
 from ckpttool.errors import CorruptError
+from ckpttool.objects.keys import VARIABLE_VALUE
 
 if TYPE_CHECKING:
     from google.protobuf.message import Message
 
     from ckpttool.pb import TrackableObjectGraph
 
+    _Object = TrackableObjectGraph.TrackableObject
+    _EdgeMessage = _Object.ObjectReference
+    _AttributeMessage = _Object.SerializedTensor
+    _SlotMessage = _Object.SlotVariableReference
+
 _LONGEST_NAME = 200  # in a message for people
 _SINGULAR = ("registered_saver", "has_checkpoint_values")
 
 
-@dataclass(frozen=True, slots=True)
-class Edge:
+class Edge(NamedTuple):
     """A named reference from an object to another; the name is not escaped."""
 
     name: str
@@ -40,8 +45,7 @@ class Edge:
     unknown: bytes = b""
 
 
-@dataclass(frozen=True, slots=True)
-class Attribute:
+class Attribute(NamedTuple):
     """Something an object saves.
 
     Attributes:
@@ -58,8 +62,7 @@ class Attribute:
     unknown: bytes = b""
 
 
-@dataclass(frozen=True, slots=True)
-class SlotVariable:
+class SlotVariable(NamedTuple):
     """A variable that the optimizer with this reference keeps beside a variable of the model."""
 
     variable_id: int
@@ -68,16 +71,14 @@ class SlotVariable:
     unknown: bytes = b""
 
 
-@dataclass(frozen=True, slots=True)
-class RegisteredSaver:
+class RegisteredSaver(NamedTuple):
     """The function, known to the program by name, that saved the object instead of attributes."""
 
     name: str
     object_name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(NamedTuple):
     """An object of the program.
 
     Attributes:
@@ -96,6 +97,14 @@ class Node:
     unknown: bytes = b""
 
 
+# What the classes themselves would call, without the time that takes.
+_new_edge: Callable[[tuple[str, int, bytes]], Edge] = partial(tuple.__new__, Edge)
+_new_attribute: Callable[[tuple[str, str, str, bool, bytes]], Attribute] = partial(
+    tuple.__new__, Attribute
+)
+_new_node: Callable[[tuple[object, ...]], Node] = partial(tuple.__new__, Node)
+
+
 def decode_nodes(data: bytes, *, path: str | None = None) -> tuple[tuple[Node, ...], bytes]:
     """Decode a serialized graph and check it.
 
@@ -110,13 +119,12 @@ def decode_nodes(data: bytes, *, path: str | None = None) -> tuple[tuple[Node, .
     from ckpttool.pb.convert import parse
 
     message = parse(TrackableObjectGraph, data, path=path)
-    bare = TrackableObjectGraph()
-    bare.CopyFrom(message)
-    bare.DiscardUnknownFields()
+    message.DiscardUnknownFields()
     with _collection_paused():
         nodes = _decode_nodes(message)
-        if bare.ByteSize() == len(data):  # nothing was unknown
+        if message.ByteSize() == len(data):  # nothing was unknown
             return nodes, b""
+        message = parse(TrackableObjectGraph, data, path=path)  # rare; a copy would cost all graphs
         pairs = zip(nodes, message.nodes, strict=True)
         return tuple(starmap(_with_unknown, pairs)), _unknown(message)
 
@@ -145,35 +153,49 @@ def _decode_nodes(message: TrackableObjectGraph) -> tuple[Node, ...]:
     total = len(message.nodes)
     if not total:
         raise CorruptError("the object graph has no root")
-    # A graph has one node per variable and more: this loop spares what it can.
+    # A graph has one node per variable and more: this loop spares what it can. Asking whether a
+    # list is empty takes less than going through it.
     nodes = []
     for node_id, node in enumerate(message.nodes):
         saver = None
         if node.HasField("registered_saver"):
             found = node.registered_saver
             saver = RegisteredSaver(found.name, found.object_name)
-        stated = node.has_checkpoint_values
-        attributes = [
-            Attribute(one.name, one.full_name, one.checkpoint_key, one.optional_restore)
-            for one in node.attributes
-        ]
+        children, attributes, slots = node.children, node.attributes, node.slot_variables
         nodes.append(
-            Node(
-                node_id,
-                _decode_children(node_id, node, total) if node.children else (),
-                tuple(attributes),
-                _decode_slots(node_id, node, total) if node.slot_variables else (),
-                saver,
-                stated.value if node.HasField("has_checkpoint_values") else None,
+            _new_node(
+                (
+                    node_id,
+                    _decode_children(node_id, children, total) if children else (),
+                    tuple([_decode_attribute(one) for one in attributes]) if attributes else (),
+                    _decode_slots(node_id, slots, total) if slots else (),
+                    saver,
+                    node.has_checkpoint_values.value
+                    if node.HasField("has_checkpoint_values")
+                    else None,
+                    b"",
+                )
             )
         )
     return tuple(nodes)
 
 
-def _decode_children(
-    node_id: int, node: TrackableObjectGraph.TrackableObject, total: int
-) -> tuple[Edge, ...]:
-    children = tuple([Edge(one.local_name, one.node_id) for one in node.children])
+def _decode_attribute(one: _AttributeMessage) -> Attribute:
+    # Nearly all have the same name, which need not be held for each.
+    name = one.name
+    return _new_attribute(
+        (
+            VARIABLE_VALUE if name == VARIABLE_VALUE else name,
+            one.full_name,
+            one.checkpoint_key,
+            one.optional_restore,
+            b"",
+        )
+    )
+
+
+def _decode_children(node_id: int, listed: Iterable[_EdgeMessage], total: int) -> tuple[Edge, ...]:
+    children = tuple([_new_edge((one.local_name, one.node_id, b"")) for one in listed])
     for edge in children:
         if not 0 <= edge.node_id < total:
             raise _out_of_range(
@@ -188,11 +210,13 @@ def _decode_children(
 
 
 def _decode_slots(
-    node_id: int, node: TrackableObjectGraph.TrackableObject, total: int
+    node_id: int, listed: Iterable[_SlotMessage], total: int
 ) -> tuple[SlotVariable, ...]:
     slots = tuple(
-        SlotVariable(one.original_variable_node_id, one.slot_name, one.slot_variable_node_id)
-        for one in node.slot_variables
+        [
+            SlotVariable(one.original_variable_node_id, one.slot_name, one.slot_variable_node_id)
+            for one in listed
+        ]
     )
     for slot in slots:
         for end in (slot.variable_id, slot.slot_id):
@@ -209,18 +233,17 @@ def _out_of_range(node_id: int, what: str, found: int, total: int) -> CorruptErr
 
 def _with_unknown(node: Node, message: TrackableObjectGraph.TrackableObject) -> Node:
     """Return the node with the unknown fields of its message and of all parts of it."""
-    return replace(
-        node,
+    return node._replace(
         children=tuple(
-            replace(edge, unknown=_unknown(part))
+            edge._replace(unknown=_unknown(part))
             for edge, part in zip(node.children, message.children, strict=True)
         ),
         attributes=tuple(
-            replace(attribute, unknown=_unknown(part))
+            attribute._replace(unknown=_unknown(part))
             for attribute, part in zip(node.attributes, message.attributes, strict=True)
         ),
         slots=tuple(
-            replace(slot, unknown=_unknown(part))
+            slot._replace(unknown=_unknown(part))
             for slot, part in zip(node.slots, message.slot_variables, strict=True)
         ),
         unknown=_unknown(message),

@@ -19,7 +19,7 @@ from ckpttool.render.source import source_document
 from ckpttool.render.table import RowFormat, write_rows
 
 if TYPE_CHECKING:
-    from ckpttool.query.tree import TreeNode
+    from ckpttool.query.tree.nodes import TreeNode
 
 SCHEMA = "ckpt.ls/1"
 
@@ -70,7 +70,7 @@ def write_listing(
     checkpoints: Sequence[CheckpointRow] | None = None,
     scopes: Sequence[ScopeRow] | None = None,
     folded: Sequence[FoldedRow] | None = None,
-    tree: Sequence[TreeNode] | None = None,
+    tree: Iterable[TreeNode] | None = None,
     long: bool = False,
     object_paths: bool = False,
 ) -> None:
@@ -182,7 +182,7 @@ def _view_members(
     listing: Listing,
     scopes: Sequence[ScopeRow] | None,
     folded: Sequence[FoldedRow] | None,
-    tree: Sequence[TreeNode] | None,
+    tree: Iterable[TreeNode] | None,
 ) -> dict[str, object]:
     if tree is not None:
         return {"tree": map(_tree_document, tree)}

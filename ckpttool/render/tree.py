@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from itertools import islice
 from typing import TextIO
 
 from ckpttool.printable import printable
 from ckpttool.query.listing import TensorRow
-from ckpttool.query.tree import SlotNode, TreeNode
+from ckpttool.query.tree.nodes import SlotNode, TreeNode
 from ckpttool.render import humanize
 from ckpttool.render.console import Terminal
 
 _BRANCH, _CORNER, _PASS, _SPACE = "├── ", "└── ", "│   ", "    "
+_BATCH = 2048
+_CACHED = 4096
 
 
 def write_tree(nodes: Iterable[TreeNode], root: str, stream: TextIO, terminal: Terminal) -> None:
@@ -25,49 +29,65 @@ def write_tree(nodes: Iterable[TreeNode], root: str, stream: TextIO, terminal: T
         terminal: whether `stream` shows colour. Lines are not fitted to its width: a tree that is
             folded is none.
     """
-    for line in _lines(nodes, root, terminal):
-        stream.write(line + "\n")
+    lines = _lines(nodes, root, terminal)
+    while batch := list(islice(lines, _BATCH)):
+        stream.write("\n".join(batch) + "\n")
 
 
 def _lines(nodes: Iterable[TreeNode], root: str, terminal: Terminal) -> Iterator[str]:
-    open_levels: list[bool] = []
+    # By depth, what stands before the children of the node that is open there.
+    leads = [""]
+    notes = _Notes(terminal)
+    dim, plain = terminal.style("|", "dim").split("|")
+    # Segments recur: looking one up takes less time than making sure that it can be printed.
+    bold = lru_cache(_CACHED)(lambda text: terminal.style(printable(text), "bold"))
     for node in nodes:
-        name = printable(node.name) if node.depth else printable(root)
-        lead = ""
-        if node.depth:
-            del open_levels[node.depth - 1 :]
-            lead = "".join(_PASS if still_open else _SPACE for still_open in open_levels)
-            lead += _CORNER if node.last else _BRANCH
-            open_levels.append(not node.last)
-        notes = list(_notes(node, terminal))
-        yield (
-            terminal.style(lead, "dim")
-            + terminal.style(name, "bold")
-            + "".join(f"  {note}" for note in notes)
-        )
+        depth, name, _, last, tensors, slots, same_as, hidden = node
+        if depth:
+            lead = leads[depth - 1]
+            leads[depth:] = [lead + (_SPACE if last else _PASS)]
+            line = f"{dim}{lead}{_CORNER if last else _BRANCH}{plain}{bold(name)}"
+        else:
+            line = bold(root)
+        if tensors or slots or hidden or same_as is not None:
+            line += "".join([f"  {note}" for note in notes.of(node)])
+        yield line
 
 
-def _notes(node: TreeNode, terminal: Terminal) -> Iterator[str]:
-    """Say what is stored for a node."""
-    if node.same_as is not None:
-        yield terminal.style(f"→ {printable(node.same_as) or '(root)'}", "dim")
-    for row in node.tensors:
-        yield _tensor(row, terminal)
-    if node.slots:
-        yield terminal.style(_slots(node.slots), "dim")
-    if node.hidden:
-        yield terminal.style(f"… {humanize.counted(node.hidden, 'object')} below", "dim")
+class _Notes:
+    """What is said behind the names; tensors by the hundred thousand share a few texts."""
+
+    def __init__(self, terminal: Terminal) -> None:
+        self._style = terminal.style
+        self._label = lru_cache(_CACHED)(self._make_label)
+        self._rest = lru_cache(_CACHED)(self._make_rest)
+
+    def of(self, node: TreeNode) -> Iterator[str]:
+        """Say what is stored for a node."""
+        if node.same_as is not None:
+            yield self._style(f"→ {printable(node.same_as) or '(root)'}", "dim")
+        for row in node.tensors:
+            label = self._label(row.dtype, row.shape, _attribute(row))
+            yield label + self._rest(row.kind, row.bytes)
+        if node.slots:
+            yield self._style(_slots(node.slots), "dim")
+        if node.hidden:
+            yield self._style(f"… {humanize.counted(node.hidden, 'object')} below", "dim")
+
+    def _make_label(self, dtype: str, shape: tuple[int, ...], attribute: str) -> str:
+        label = f"{dtype} {humanize.shape(shape)}"
+        return self._style(f"{printable(attribute)}: {label}" if attribute else label, "green")
+
+    def _make_rest(self, kind: str, size: int | None) -> str:
+        return f"  {self._style(kind, 'cyan')}  {humanize.size(size)}"
 
 
-def _tensor(row: TensorRow, terminal: Terminal) -> str:
-    label = f"{row.dtype} {humanize.shape(row.shape)}"
-    attribute = row.object_path.rpartition("/.")[2] if row.object_path else ""
-    if row.object_path and "/." in row.object_path and ".OPTIMIZER_SLOT" not in row.object_path:
-        label = f"{printable(attribute)}: {label}"
-    return (
-        terminal.style(label, "green")
-        + f"  {terminal.style(row.kind, 'cyan')}  {humanize.size(row.bytes)}"
-    )
+def _attribute(row: TensorRow) -> str:
+    """Return the name of an attribute that is not the usual one."""
+    path = row.object_path
+    if path and "/." in path and ".OPTIMIZER_SLOT" not in path:
+        return path.rpartition("/.")[2]
+    return ""
 
 
 def _slots(slots: tuple[SlotNode, ...]) -> str:

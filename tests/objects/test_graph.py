@@ -30,7 +30,7 @@ def graph_of(
         for node_id, edges in enumerate(children)
     ]
     for node_id, links in (slots or {}).items():
-        nodes[node_id] = replace(nodes[node_id], slots=links)
+        nodes[node_id] = nodes[node_id]._replace(slots=links)
     return ObjectGraph(tuple(nodes))
 
 
@@ -158,7 +158,7 @@ def test_key_of_node() -> None:
     assert graph.key_of_node(0) is None
     assert graph.key_of_node(0, "b") == "k2"
     assert graph.key_of_node(0, "c") is None
-    assert ObjectGraph((replace(node, attributes=node.attributes[:1]),)).key_of_node(0) == "k1"
+    assert ObjectGraph((node._replace(attributes=node.attributes[:1]),)).key_of_node(0) == "k1"
 
 
 def test_claims_find_what_is_wrong() -> None:
@@ -204,7 +204,7 @@ def test_a_changed_copy() -> None:
     data = load("shared_and_circular").graph
     graph = ObjectGraph.from_bytes(data)
     root = graph.nodes[0]
-    renamed = replace(root, children=(replace(root.children[0], name="n"), *root.children[1:]))
+    renamed = root._replace(children=(root.children[0]._replace(name="n"), *root.children[1:]))
     changed = replace(graph, nodes=(renamed, *graph.nodes[1:]))
     assert changed.node_at("n/deep") == graph.node_at("m/deep")
     assert ObjectGraph.from_bytes(changed.to_bytes()) == changed

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import pytest
 from hypothesis import given, settings
@@ -279,7 +279,7 @@ def test_children_of_slot_variables_stay() -> None:
     child = Node(len(graph.nodes), (), (Attribute("VARIABLE_VALUE", "", "?"),), has_values=True)
     slot = graph.slots[0].slot_id
     nodes = [*graph.nodes, child]
-    nodes[slot] = replace(nodes[slot], children=(Edge("part", child.id),))
+    nodes[slot] = nodes[slot]._replace(children=(Edge("part", child.id),))
     moved = move(ObjectGraph(tuple(nodes)), {"w": "v"})
     assert moved.nodes[slot].children == nodes[slot].children
     assert moved.paths[child.id] == "v/.OPTIMIZER_SLOT/opt/m/part"
@@ -300,7 +300,7 @@ def test_unknown_fields_savers_and_restored_flags_are_carried() -> None:
     assert moved.unknown == unknown
     assert moved.nodes[0] == Node(0, (Edge("c", 1, unknown),), unknown=unknown)
     assert moved.nodes[1] == graph.nodes[1]
-    spelled = replace(attribute, checkpoint_key=f"c/b{ATTRIBUTES}A")
+    spelled = attribute._replace(checkpoint_key=f"c/b{ATTRIBUTES}A")
     assert moved.nodes[2].attributes == (spelled,)
 
 
@@ -393,7 +393,7 @@ def test_moves_are_refused_only_where_two_objects_meet(
 ) -> None:
     # All objects hold values here, so that no edge is let go of.
     attribute = Attribute("VARIABLE_VALUE", "", "a key of its own")
-    full = ObjectGraph(tuple(replace(node, attributes=(attribute,)) for node in graph.nodes))
+    full = ObjectGraph(tuple(node._replace(attributes=(attribute,)) for node in graph.nodes))
     edges = [
         (node.id, edge.name)
         for node in full.nodes

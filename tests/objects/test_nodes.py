@@ -87,12 +87,13 @@ _NODES = st.integers(1, 4).flatmap(
                 Node,
                 st.just(node_id),
                 st.lists(
-                    st.builds(Edge, _NAMES, st.integers(0, total - 1)),
+                    st.builds(Edge, _NAMES, st.integers(0, total - 1), st.just(b"")),
                     max_size=3,
                     unique_by=lambda edge: edge.name,
                 ).map(tuple),
                 st.lists(
-                    st.builds(Attribute, _NAMES, _NAMES, _NAMES, st.booleans()), max_size=2
+                    st.builds(Attribute, _NAMES, _NAMES, _NAMES, st.booleans(), st.just(b"")),
+                    max_size=2,
                 ).map(tuple),
                 st.lists(
                     st.builds(
@@ -100,11 +101,13 @@ _NODES = st.integers(1, 4).flatmap(
                         st.integers(0, total - 1),
                         _NAMES,
                         st.integers(0, total - 1),
+                        st.just(b""),
                     ),
                     max_size=2,
                 ).map(tuple),
                 st.none() | st.builds(RegisteredSaver, _NAMES, _NAMES),
                 st.none() | st.booleans(),
+                st.just(b""),
             )
             for node_id in range(total)
         )

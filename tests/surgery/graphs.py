@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from hypothesis import strategies as st
@@ -163,8 +162,7 @@ def graphs(draw: Any) -> ObjectGraph:
         )
     )
     full = [
-        replace(
-            node,
+        node._replace(
             attributes=(
                 Attribute("VARIABLE_VALUE", "", f"{bare.paths[node.id]}{ATTRIBUTES}VARIABLE_VALUE"),
             )
@@ -177,5 +175,5 @@ def graphs(draw: Any) -> ObjectGraph:
     found = holding(graph)
     told = draw(st.booleans())
     return ObjectGraph(
-        tuple(replace(node, has_values=node.id in found if told else None) for node in full)
+        tuple(node._replace(has_values=node.id in found if told else None) for node in full)
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -45,10 +44,9 @@ def object_based(
     """
     graph = graph_of(cast(Tree, tree), slots)
     nodes = tuple(
-        replace(
-            node,
+        node._replace(
             attributes=tuple(
-                replace(one, full_name=_full_name(graph.paths[node.id] or "", names or {}))
+                one._replace(full_name=_full_name(graph.paths[node.id] or "", names or {}))
                 for one in node.attributes
             ),
         )

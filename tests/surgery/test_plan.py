@@ -123,7 +123,7 @@ def test_an_equal_graph_is_no_change() -> None:
     assert plan.graph is not None
     same = ObjectGraph.from_bytes(plan.graph.to_bytes())
     assert not replace(plan, graph=same).graph_changed
-    other = ObjectGraph((replace(same.nodes[0], unknown=b"\xf8\x01\x07"), *same.nodes[1:]))
+    other = ObjectGraph((same.nodes[0]._replace(unknown=b"\xf8\x01\x07"), *same.nodes[1:]))
     assert replace(plan, graph=other).graph_changed
 
 

@@ -158,7 +158,7 @@ def test_a_tensor_that_two_objects_claim() -> None:
     at, other = plan.graph.node_at("z"), plan.graph.node_at("again/below/w")
     assert at is not None
     assert other is not None
-    nodes[at] = replace(nodes[at], attributes=nodes[other].attributes)
+    nodes[at] = nodes[at]._replace(attributes=nodes[other].attributes)
     both = "again/below/w" + VALUE
     left = tuple(tensor for tensor in plan.tensors if tensor.key != "z" + VALUE)
     damaged = replace(plan, graph=ObjectGraph(tuple(nodes)), tensors=left)

@@ -217,7 +217,7 @@ def with_two_claims(plan: Plan) -> Plan:
     at, other = graph.node_at("z"), graph.node_at("again/below/w")
     assert at is not None
     assert other is not None
-    nodes[at] = replace(nodes[at], attributes=nodes[other].attributes)
+    nodes[at] = nodes[at]._replace(attributes=nodes[other].attributes)
     kept = tuple(tensor for tensor in plan.tensors if tensor.key != "z" + VALUE)
     return replace(plan, graph=ObjectGraph(tuple(nodes), graph.unknown), tensors=kept)
 

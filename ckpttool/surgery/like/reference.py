@@ -140,5 +140,5 @@ def _emptied(places: Places, keys: set[str]) -> ObjectGraph:
     every = {(node.id, one.name) for node in graph.nodes for one in node.attributes}
     graph = drop_attributes(graph, every - filled)
     # What a function of the program's own restores has no attributes.
-    nodes = tuple(replace(node, saver=None) if node.saver else node for node in graph.nodes)
+    nodes = tuple(node._replace(saver=None) if node.saver else node for node in graph.nodes)
     return ObjectGraph(with_values(nodes, before=graph.nodes), graph.unknown)

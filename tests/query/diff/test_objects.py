@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from ckpttool.checkpoint.open import open_checkpoint
@@ -108,7 +106,7 @@ def test_slots() -> None:
 
 
 def test_savers() -> None:
-    saved = graph(ROOT, replace(NET, saver=RegisteredSaver("pkg.Saver", "net")), OPT, W, M)
+    saved = graph(ROOT, NET._replace(saver=RegisteredSaver("pkg.Saver", "net")), OPT, W, M)
     assert changes(BASE, saved) == [GraphChange("saver", "changed", "net", b="pkg.Saver")]
 
 

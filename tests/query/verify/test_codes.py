@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -300,9 +300,8 @@ def tensor_of_no_object(victim: Victim) -> Place:
 def tensor_of_two_objects(victim: Victim) -> Place:
     graph = graph_of(victim)
     child = len(graph.nodes)
-    root = replace(graph.nodes[0], children=(*graph.nodes[0].children, Edge("twin", child)))
-    twin = replace(
-        graph.nodes[1],
+    root = graph.nodes[0]._replace(children=(*graph.nodes[0].children, Edge("twin", child)))
+    twin = graph.nodes[1]._replace(
         id=child,
         children=(),
         slots=(),
@@ -629,10 +628,9 @@ def test_optional_attributes_may_be_missing(tmp_path: Path) -> None:
     victim = Victim(OBJECTS, tmp_path)
     graph = graph_of(victim)
     nodes = tuple(
-        replace(
-            node,
+        node._replace(
             attributes=tuple(
-                replace(each, optional_restore=each.checkpoint_key == KERNEL)
+                each._replace(optional_restore=each.checkpoint_key == KERNEL)
                 for each in node.attributes
             ),
         )

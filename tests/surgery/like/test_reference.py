@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -520,9 +519,9 @@ def with_attributes(prefix: Path, *, saver: bool = False) -> str:
     assert own is not None
     nodes = list(graph.nodes)
     key = attribute_key("words", "table")
-    nodes[words] = replace(nodes[words], attributes=(Attribute("table", "", key),), has_values=True)
+    nodes[words] = nodes[words]._replace(attributes=(Attribute("table", "", key),), has_values=True)
     if saver:
-        nodes[own] = replace(nodes[own], saver=RegisteredSaver("a.b", "own"), has_values=True)
+        nodes[own] = nodes[own]._replace(saver=RegisteredSaver("a.b", "own"), has_values=True)
     with BundleWriter(str(prefix)) as writer:
         writer.add(attribute_key("w"), VECTOR)
         writer.add(key + "-keys", VECTOR)

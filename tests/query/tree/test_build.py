@@ -7,7 +7,8 @@ import pytest
 from ckpttool.checkpoint.open import open_checkpoint
 from ckpttool.checkpoint.selection.select import Rule, Selector
 from ckpttool.query.listing import list_tensors
-from ckpttool.query.tree import TreeNode, build_tree
+from ckpttool.query.tree.build import build_tree
+from ckpttool.query.tree.nodes import TreeNode
 from tests.support.fixtures import BundleFixture, bundle, bundles
 
 GUIDE = "v2/tf2.21/guide_legacy_adam/tf_ckpts/ckpt-5"
@@ -17,7 +18,7 @@ def _tree(
     name: str, *, depth: int | None = None, selector: Selector | None = None
 ) -> list[TreeNode]:
     with open_checkpoint(bundle(name).prefix) as ckpt:
-        return build_tree(ckpt, list_tensors(ckpt, selector).rows, depth=depth)
+        return list(build_tree(ckpt, list_tensors(ckpt, selector).rows, depth=depth))
 
 
 def test_slots_are_folded_into_their_variable() -> None:
@@ -33,7 +34,7 @@ def test_slots_are_folded_into_their_variable() -> None:
 def test_every_tensor_stands_in_the_tree_once(fixture: BundleFixture) -> None:
     with open_checkpoint(fixture.prefix) as ckpt:
         rows = list_tensors(ckpt).rows
-        nodes = build_tree(ckpt, rows)
+        nodes = list(build_tree(ckpt, rows))
     placed = [row.key for node in nodes for row in node.tensors]
     placed += [slot.tensor.key for node in nodes for slot in node.slots if slot.tensor]
     expected = [row.key for row in rows if not (ckpt.style == "object" and row.kind == "graph")]

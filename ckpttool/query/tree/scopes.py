@@ -1,0 +1,115 @@
+"""The scopes of a name-based checkpoint as a tree.
+
+Keys in the order of their segments are the tree already: what a key has in common with the one
+before it has been drawn. Nothing is held of a node; there may be several to each of millions of
+keys.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+
+from ckpttool.query.rows import BundleRows, TensorRow
+from ckpttool.query.tree.nodes import MAX_DEPTH, TreeNode, new_node
+
+
+def walk_scopes(rows: Sequence[TensorRow], limit: int | None = None) -> Iterator[TreeNode]:
+    """Yield the nodes of a tree of keys, which are the leaves, and of all scopes of theirs.
+
+    Args:
+        rows: the tensors by key bytes.
+        limit: how many levels below the root. Below the deepest that is drawn without one, the
+            rest of a key is one segment.
+    """
+    keys = rows.keys if isinstance(rows, BundleRows) else [row.key for row in rows]
+    order = _order(keys)
+    common, following = _neighbours([keys[at] for at in order])
+    deepest = MAX_DEPTH + 1 if limit is None else limit
+    yield TreeNode(0, "", "", last=True)
+    # A node at the limit waits until it is known how many are below it.
+    waiting: TreeNode | None = None
+    hidden = 0
+    drawn: Iterable[TensorRow] = rows if isinstance(order, range) else map(rows.__getitem__, order)
+    # By depth, where the segments end of the key that was drawn last.
+    ends = [-1]
+    for row, known, siblings in zip(drawn, common, following, strict=True):
+        if known < deepest and waiting is not None:
+            yield waiting._replace(hidden=hidden) if hidden else waiting
+            waiting, hidden = None, 0
+        key = row.key
+        segments = _segments(key)
+        count = len(segments)
+        del ends[known + 1 :]
+        for depth in range(known + 1, min(count, deepest) + 1):
+            name = segments[depth - 1]
+            end = ends[-1] + len(name) + 1
+            ends.append(end)
+            last = not siblings >> depth & 1
+            here = (row,) if depth == count else ()
+            node = new_node((depth, name, key[:end], last, here, (), None, 0))
+            if depth < deepest:
+                yield node
+            else:
+                waiting = node
+        if count > deepest:
+            hidden += count - max(known, deepest)
+    if waiting is not None:
+        yield waiting._replace(hidden=hidden) if hidden else waiting
+
+
+def _segments(key: str) -> list[str]:
+    # A key of a stranger may have a million slashes.
+    return key.split("/", MAX_DEPTH)
+
+
+def _order(keys: Sequence[str]) -> Sequence[int]:
+    """Return the positions of keys in the order of their segments.
+
+    It is that of their bytes, but that `a/b` comes between `a` and `a-b`.
+    """
+    if _rises(map(_rank, keys)):
+        return range(len(keys))
+    return sorted(range(len(keys)), key=[*map(_rank, keys)].__getitem__)
+
+
+def _rises(ranks: Iterable[str]) -> bool:
+    before = ""
+    for rank in ranks:
+        if rank < before:
+            return False
+        before = rank
+    return True
+
+
+def _rank(key: str) -> str:
+    """Return a text that compares as the segments of the key do: a slash before all else."""
+    if "\0" in key or "\1" in key:
+        key = key.replace("\1", "\1\2").replace("\0", "\1\1")
+    return key.replace("/", "\0")
+
+
+def _neighbours(keys: Sequence[str]) -> tuple[array[int], list[int]]:
+    """Tell for each key how many segments it has in common with the one before it.
+
+    Also tell at which depths a sibling follows the node on the way to the key: as bits.
+    """
+    common = array("B", bytes(len(keys)))
+    following = [0] * len(keys)
+    # Tensors by the million share a few patterns of siblings.
+    same: dict[int, int] = {}
+    siblings = 0
+    after: list[str] = []
+    for at in range(len(keys) - 1, -1, -1):
+        segments = _segments(keys[at])
+        shared = 0
+        for mine, theirs in zip(segments, after, strict=False):
+            if mine != theirs:
+                break
+            shared += 1
+        if after:
+            common[at + 1] = shared
+            siblings = siblings & (1 << shared + 1) - 1 | 1 << shared + 1
+        following[at] = same.setdefault(siblings, siblings)
+        after = segments
+    return common, following

@@ -22,8 +22,7 @@ from ckpttool.cli.main import COMMANDS, COMPLETE_VARIABLE, cli
 from ckpttool.cli.options import OUTPUT_FORMATS
 from ckpttool.render.console import describe
 from ckpttool.tensor.dtypes import DTYPES
-from ckpttool.tensor.slice_key import encode_slice_key
-from ckpttool.tensor.slices import parse_slice
+from ckpttool.tensor.slices import encode_slice_key, parse_slice
 from ckpttool.tensor.strings import encode_strings
 from man import examples, generate
 

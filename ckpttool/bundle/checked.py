@@ -6,8 +6,7 @@ time goes into giving the process its memory and copying, which several threads 
 
 from __future__ import annotations
 
-from ckpttool.coding.checksum import crc32c
-from ckpttool.coding.joined_crc import joined_crc
+from ckpttool.coding.checksum import crc32c, joined_crc
 from ckpttool.storage.source import CHUNK_SIZE, RandomAccessFile
 from ckpttool.storage.work import start_threads, thread_count
 

@@ -15,8 +15,7 @@ from ckpttool.storage.source import RandomAccessFile, identity_of
 from ckpttool.table.reader import TableReader
 from ckpttool.tensor.dtypes import DType, dtype_of_number
 from ckpttool.tensor.shape import Shape
-from ckpttool.tensor.slice_key import decode_slice_key, encode_slice_key
-from ckpttool.tensor.slices import TensorSlice
+from ckpttool.tensor.slices import TensorSlice, decode_slice_key, encode_slice_key
 
 # Some ten million tensors. An index is held in memory, and a sparse file costs its sender nothing.
 MAX_INDEX_SIZE = 1 << 30

@@ -32,8 +32,7 @@ from ckpttool.storage.staging import StagedFiles
 from ckpttool.table.builder import TableBuilder
 from ckpttool.tensor.dtypes import DType, dtype_of_array
 from ckpttool.tensor.shape import Shape
-from ckpttool.tensor.slice_key import encode_slice_key
-from ckpttool.tensor.slices import TensorSlice, check_coverage
+from ckpttool.tensor.slices import TensorSlice, check_coverage, encode_slice_key
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

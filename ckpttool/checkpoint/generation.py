@@ -49,7 +49,7 @@ def _first_value_byte(head: bytes) -> int | None:
 
 
 def _generation_in_table(file: RandomAccessFile) -> Generation | None:
-    from ckpttool.table.lookup import TableLookup
+    from ckpttool.table.reader import TableLookup
 
     try:
         table = TableLookup(file)

@@ -1,8 +1,7 @@
 """Bytes to numbers and back: pure functions that know no file format.
 
 varint      variable-length and fixed-width integers
-checksum    crc32c and its masked form
-joined_crc  the crc32c of parts in a row, from those of the parts
+checksum    crc32c, its masked form, and the crc32c of parts in a row
 wire        the fields of small protobuf messages
 walk        the fields of messages that are too large to be held
 version     the message that says who may read a file

@@ -1,13 +1,18 @@
-"""crc32c (Castagnoli), and the masked form in which files store it.
+"""crc32c (Castagnoli): of bytes, of parts in a row, and the masked form in which files store it.
 
 A crc over bytes that themselves hold crcs is weak, so what is stored is rotated right by 15 bits
 and has a constant added. The crc of nothing, 0, is stored as d8 ea 82 a2 (little-endian).
+
+A crc is the remainder of a polynomial over the field of two elements, and each byte that follows
+multiplies it by x**8. So the crcs of parts can be computed in any order, on several processors, and
+joined. As in the crc itself, the highest bit of a number stands for x**0.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from functools import lru_cache
 from importlib.machinery import PathFinder
 from typing import cast
 
@@ -56,3 +61,41 @@ def unmask(stored: int) -> int:
     """Return the crc for its stored form."""
     rotated = (stored - _MASK_DELTA) & _U32
     return ((rotated >> 17) | (rotated << 15)) & _U32
+
+
+_POLYNOMIAL = 0x82F63B78
+_ONE = 1 << 31
+_X_TO_8 = 1 << 23
+
+
+def joined_crc(first: int, second: int, second_size: int) -> int:
+    """Return the crc32c of two parts, one behind the other.
+
+    Args:
+        first: crc32c of the first part.
+        second: crc32c of the second part.
+        second_size: how many bytes the second part has.
+    """
+    return _multiply(first, _power(second_size)) ^ second
+
+
+@lru_cache(maxsize=64)
+def _power(exponent: int) -> int:
+    """Return (x**8)**exponent."""
+    result, factor = _ONE, _X_TO_8
+    while exponent:
+        if exponent & 1:
+            result = _multiply(result, factor)
+        factor = _multiply(factor, factor)
+        exponent >>= 1
+    return result
+
+
+def _multiply(first: int, second: int) -> int:
+    """Return the product of two polynomials, modulo that of crc32c."""
+    product = 0
+    for bit in range(31, -1, -1):
+        if first >> bit & 1:
+            product ^= second
+        second = second >> 1 ^ (_POLYNOMIAL if second & 1 else 0)
+    return product

@@ -14,7 +14,7 @@ from ckpttool.errors import (
 )
 from ckpttool.legacy.records import SliceMeta, decode_meta
 from ckpttool.storage.source import Identity, Permissions, RandomAccessFile
-from ckpttool.table.lookup import TableLookup
+from ckpttool.table.reader import TableLookup
 
 # A checkpoint may have more files than a process may have open.
 _MAX_OPEN = 32

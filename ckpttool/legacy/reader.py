@@ -28,8 +28,7 @@ from ckpttool.legacy.records import find_values
 from ckpttool.storage.source import Identity, Permissions, ShardFile
 from ckpttool.table.values import TableValue
 from ckpttool.tensor.shape import Shape, element_count
-from ckpttool.tensor.slice_key import encode_slice_key
-from ckpttool.tensor.slices import Bounds, TensorSlice, offset_slices
+from ckpttool.tensor.slices import Bounds, TensorSlice, encode_slice_key, offset_slices
 
 if TYPE_CHECKING:
     from ckpttool.tensor.region import Index

@@ -30,8 +30,7 @@ from ckpttool.storage.staging import StagedFiles
 from ckpttool.table.builder import TableBuilder
 from ckpttool.tensor.dtypes import STRING, DType
 from ckpttool.tensor.shape import Shape, element_count
-from ckpttool.tensor.slice_key import encode_slice_key
-from ckpttool.tensor.slices import FULL, TensorSlice, check_coverage
+from ckpttool.tensor.slices import FULL, TensorSlice, check_coverage, encode_slice_key
 
 if TYPE_CHECKING:
     from ckpttool.tensor.values import Array

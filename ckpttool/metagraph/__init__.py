@@ -1,7 +1,6 @@
 """MetaGraphs: the graphs in `.meta` files, SavedModels and SessionBundle exports.
 
-file         which message a graph file is, and the message
-guess        what a file looks like that is none
+file         which message a graph file is, and the message; what it looks like if it is none
 facts        the facts that people ask for
 report       everything about a graph that is told of it in full
 collections  what the items of collections are

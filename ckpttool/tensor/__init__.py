@@ -2,8 +2,7 @@
 
 dtypes      one row per dtype
 shape       element counts, and the shape message
-slices      parts of a partitioned tensor, and whether they cover it
-slice_key   the key under which a slice lies
+slices      parts of a partitioned tensor: messages, keys, whether they fill it
 strings     the bytes of a string tensor
 variants    the bytes of a variant tensor
 verifier    the crc32c of a tensor's bytes as they stream by

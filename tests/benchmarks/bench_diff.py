@@ -89,7 +89,7 @@ def memory(chosen: Options) -> Row:
 
 
 def _crc_of_zeros(size: int) -> int:
-    from ckpttool.coding.joined_crc import joined_crc
+    from ckpttool.coding.checksum import joined_crc
 
     crc, half = encoder.crc32c(b"\0"), 1
     while half < size:

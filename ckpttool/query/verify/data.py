@@ -7,15 +7,14 @@ memory is a few buffers per thread, whatever the size of a tensor.
 from __future__ import annotations
 
 import threading
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator
 
-from ckpttool.coding.checksum import crc32c
-from ckpttool.coding.joined_crc import joined_crc
+from ckpttool.coding.checksum import crc32c, joined_crc
 from ckpttool.errors import CkptError
 from ckpttool.query.verify.extents import Extent, Shard
-from ckpttool.query.verify.files import ShardFiles
 from ckpttool.storage.work import Progress, start_threads, thread_count
+from ckpttool.storage.source import RandomAccessFile
 from ckpttool.tensor.dtypes import STRING, VARIANT
 from ckpttool.tensor.verifier import make_verifier
 
@@ -24,6 +23,7 @@ _PIECE = 1 << 23
 # Starting threads takes longer than reading this much.
 _ALONE = 1 << 22
 _MAX_JOBS = 64
+_MAX_OPEN = 32
 _POLL = 0.1  # seconds
 _ZEROS = bytes(_WINDOW)
 
@@ -266,3 +266,30 @@ def _first_nonzero(data: memoryview, offset: int) -> int | None:
     if raw == _ZEROS[: len(raw)]:
         return None
     return offset + len(raw) - len(raw.lstrip(b"\0"))
+
+
+class ShardFiles:
+    """Open data shards; of many the last ones used.
+
+    A file that is let go stays open for as long as a thread still reads from it.
+    """
+
+    def __init__(self) -> None:
+        self._open: OrderedDict[str, RandomAccessFile | CkptError] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def open(self, path: str) -> RandomAccessFile:
+        """Return the open file; raise the same error each time if it cannot be opened."""
+        with self._lock:
+            file = self._open.pop(path, None)
+            if file is None:
+                try:
+                    file = RandomAccessFile(path)
+                except CkptError as error:
+                    file = error
+            self._open[path] = file
+            if len(self._open) > _MAX_OPEN:
+                self._open.popitem(last=False)
+        if isinstance(file, CkptError):
+            raise file
+        return file

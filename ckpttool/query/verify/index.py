@@ -15,8 +15,7 @@ from ckpttool.query.verify.slices import coverage_problems
 from ckpttool.query.verify.table import Survey, survey_table
 from ckpttool.storage.source import RandomAccessFile
 from ckpttool.table.format import BlockHandle
-from ckpttool.tensor.slice_key import decode_slice_key, encode_slice_key
-from ckpttool.tensor.slices import TensorSlice
+from ckpttool.tensor.slices import TensorSlice, decode_slice_key, encode_slice_key
 
 
 class Stored(NamedTuple):

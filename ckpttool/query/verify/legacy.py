@@ -24,14 +24,13 @@ from ckpttool.query.verify.slices import coverage_problems
 from ckpttool.query.verify.table import Survey, survey_blocks, take_keys
 from ckpttool.storage.source import RandomAccessFile
 from ckpttool.storage.work import Progress
+from ckpttool.table.block import check_place
 from ckpttool.table.format import BlockHandle
-from ckpttool.table.stored import check_place
 from ckpttool.table.values import TableValue, load_block
 from ckpttool.tensor.dtypes import DType
 from ckpttool.tensor.proto_values import check_proto, value_field
 from ckpttool.tensor.shape import Shape, element_count
-from ckpttool.tensor.slice_key import decode_slice_key, encode_slice_key
-from ckpttool.tensor.slices import TensorSlice
+from ckpttool.tensor.slices import TensorSlice, decode_slice_key, encode_slice_key
 
 
 @dataclass(slots=True)

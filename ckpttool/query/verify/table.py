@@ -15,6 +15,7 @@ from ckpttool.coding.text import decode_text, encode_text
 from ckpttool.errors import ChecksumError, CkptError, CorruptError
 from ckpttool.query.verify.findings import Finding, finding, finding_of
 from ckpttool.storage.source import RandomAccessFile
+from ckpttool.table.block import read_entries
 from ckpttool.table.format import (
     FOOTER_SIZE,
     HANDLES_SIZE,
@@ -22,8 +23,8 @@ from ckpttool.table.format import (
     BlockHandle,
     Footer,
 )
-from ckpttool.table.stored import read_entries, read_footer
-from ckpttool.tensor.slice_key import decode_slice_key
+from ckpttool.table.reader import read_footer
+from ckpttool.tensor.slices import decode_slice_key
 
 _MAX_SHOWN = 100
 

@@ -9,8 +9,7 @@ from ckpttool.bundle.entry import BundleEntry, BundleHeader
 from ckpttool.coding.text import encode_text
 from ckpttool.surgery.writing.receipt import ShardReceipt
 from ckpttool.table.builder import TableBuilder
-from ckpttool.tensor.slice_key import encode_slice_key
-from ckpttool.tensor.slices import TensorSlice
+from ckpttool.tensor.slices import TensorSlice, encode_slice_key
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ from ckpttool.surgery.writing.receipt import ShardReceipt
 from ckpttool.surgery.writing.watch import Watch, carried_extents
 from ckpttool.table.reader import TableReader
 from ckpttool.tensor.dtypes import INT64, STRING
-from ckpttool.tensor.slice_key import encode_slice_key
+from ckpttool.tensor.slices import encode_slice_key
 from ckpttool.tensor.strings import encode_strings
 
 # Where bytes of the source lie in the destination: by (shard, offset, size) of the source.

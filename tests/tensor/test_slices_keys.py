@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ckpttool.errors import CorruptError
-from ckpttool.tensor.slice_key import decode_slice_key, encode_slice_key
-from ckpttool.tensor.slices import TensorSlice, parse_slice
+from ckpttool.tensor.slices import TensorSlice, decode_slice_key, encode_slice_key, parse_slice
 from tests.support import encoder
 
 # (id, name, slice, key)

@@ -3,8 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ckpttool.coding.checksum import crc32c
-from ckpttool.coding.joined_crc import joined_crc
+from ckpttool.coding.checksum import crc32c, joined_crc
 from tests.support import encoder
 
 

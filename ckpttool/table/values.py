@@ -7,22 +7,17 @@ pieces; its values stay in the file.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator
 
 from ckpttool.coding.checksum import crc32c
-from ckpttool.coding.varint import decode_varint
-from ckpttool.errors import CkptError, CorruptError
+from ckpttool.errors import CkptError
 from ckpttool.storage.source import CHUNK_SIZE, RandomAccessFile
-from ckpttool.table.block import MAX_EXPANSION, wrong_order
+from ckpttool.table.block import check_place, check_trailer, decompress, read_entries, walk_block
 from ckpttool.table.format import NO_COMPRESSION, TRAILER_SIZE, BlockHandle
-from ckpttool.table.stored import check_place, check_trailer, decompress, read_entries
 
 # TensorFlow's blocks are larger only where they hold a single value.
 SMALL_BLOCK = 1 << 22
-# Three lengths of at most five bytes.
-_MAX_LENGTHS = 15
-_RESTARTS_AT_ONCE = 1 << 14
+_PAGE = 1 << 12
 
 
 class TableValue:
@@ -76,6 +71,27 @@ class TableValue:
             yield self._data[at : min(at + chunk_size, pos + length)]
 
 
+class _Paged:
+    """The bytes of a block that are looked at, a page at a time."""
+
+    def __init__(self, block: TableValue) -> None:
+        self._block = block
+        self._page = b""
+        self._at = 0
+
+    def __len__(self) -> int:
+        return self._block.size
+
+    def __getitem__(self, index: slice) -> bytes:
+        start, stop = index.start, index.stop
+        if stop - start > _PAGE:
+            return self._block.read_at(start, stop - start)
+        if start < self._at or stop > self._at + len(self._page):
+            self._at = start
+            self._page = self._block.read_at(start, min(_PAGE, len(self) - start))
+        return self._page[start - self._at : stop - self._at]
+
+
 def load_block(
     file: RandomAccessFile, handle: BlockHandle, *, verify: bool = True
 ) -> list[tuple[bytes, TableValue]]:
@@ -111,64 +127,14 @@ def load_block(
         return [
             (
                 key,
-                TableValue(size, file, handle.offset + at)
+                TableValue(stop - start, file, handle.offset + start)
                 if block is None
-                else TableValue(size, file, handle.offset, block[at : at + size]),
+                else TableValue(stop - start, file, handle.offset, block[start:stop]),
             )
-            for key, at, size in _walk(whole)
+            for key, start, stop in walk_block(_Paged(whole))
         ]
     except CkptError as error:
         # What is wrong in a decompressed block has no offset in the file.
         error.offset = handle.offset + (error.offset or 0 if block is None else 0)
         error.locate(path=file.path)
         raise
-
-
-def _walk(block: TableValue) -> Iterator[tuple[bytes, int, int]]:
-    """Yield key, place and size of every value in a block."""
-    restarts = _restarts(block)
-    end = next(restarts)
-    next_restart = next(restarts)
-    pos = 0
-    key = b""
-    room = MAX_EXPANSION * (block.size + 1024)
-    while pos < end:
-        start = pos
-        head = block.read_at(pos, min(_MAX_LENGTHS, end - pos))
-        shared, at = decode_varint(head, 0, len(head))
-        fresh, at = decode_varint(head, at, len(head))
-        size, at = decode_varint(head, at, len(head))
-        pos += at
-        if shared > len(key) or pos + fresh + size > end:
-            raise CorruptError("a table entry has impossible lengths", offset=start)
-        previous, key = key, key[:shared] + block.read_at(pos, fresh)
-        if key <= previous and start:
-            raise wrong_order(previous, key, start)
-        room -= len(key)
-        if room < 0:
-            raise CorruptError("the keys of a table block share more than a writer lets them")
-        if start == next_restart:
-            if shared:
-                raise CorruptError("a table key is cut short at a restart", offset=start)
-            next_restart = next(restarts, -1)
-        yield key, pos + fresh, size
-        pos += fresh + size
-    if next_restart not in (-1, 0) or next(restarts, None) is not None:
-        raise CorruptError("a table restart points at no entry", offset=next_restart)
-
-
-def _restarts(block: TableValue) -> Iterator[int]:
-    """Yield where the entries of a block end, then its restarts."""
-    count = struct.unpack("<I", block.read_at(block.size - 4, 4))[0] if block.size >= 4 else 0
-    if count < 1 or 4 * (count + 1) > block.size:
-        raise CorruptError("a table block has an impossible count of restarts")
-    end = block.size - 4 * (count + 1)
-    yield end
-    last = -1
-    for at in range(0, count, _RESTARTS_AT_ONCE):
-        some = min(_RESTARTS_AT_ONCE, count - at)
-        for restart in struct.unpack(f"<{some}I", block.read_at(end + 4 * at, 4 * some)):
-            if restart <= last or (last < 0 and restart):
-                raise CorruptError("the restarts of a table block do not rise from 0")
-            yield restart
-            last = restart

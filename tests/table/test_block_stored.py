@@ -8,8 +8,9 @@ import pytest
 
 from ckpttool.errors import ChecksumError, CkptError, CorruptError, TruncatedError, UnsupportedError
 from ckpttool.storage.source import RandomAccessFile
+from ckpttool.table.block import read_entries
 from ckpttool.table.format import BlockHandle, Footer
-from ckpttool.table.stored import read_entries, read_footer
+from ckpttool.table.reader import read_footer
 from tests.support import corruption, encoder
 from tests.support.limits import memory_limit
 from tests.support.refusals import refused

@@ -8,8 +8,8 @@ import pytest
 
 from ckpttool.errors import CkptError, CorruptError
 from ckpttool.storage.source import RandomAccessFile
-from ckpttool.table import lookup, values
-from ckpttool.table.lookup import TableLookup
+from ckpttool.table import reader, values
+from ckpttool.table.reader import TableLookup
 from tests.support import corruption, encoder
 
 RECORDS = [(b"", b"first"), *((b"%04d" % (3 * at), b"v%d" % at) for at in range(500))]
@@ -27,7 +27,7 @@ def test_every_key_is_found(
 ) -> None:
     if large:
         monkeypatch.setattr(values, "SMALL_BLOCK", 0)
-        monkeypatch.setattr(lookup, "SMALL_BLOCK", 0)
+        monkeypatch.setattr(reader, "SMALL_BLOCK", 0)
     with open_table(tmp_path, encoder.table(RECORDS, block_size=block_size)) as file:
         table = TableLookup(file)
         for key, expected in [*RECORDS, *reversed(RECORDS)]:

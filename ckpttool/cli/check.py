@@ -13,7 +13,7 @@ from ckpttool.checkpoint.selection.select import Selector
 from ckpttool.cli import options
 from ckpttool.cli.failures import DONE, FAILED, NEGATIVE
 from ckpttool.query.check.checkpoint import check
-from ckpttool.query.check.findings import Report
+from ckpttool.query.check.findings import LockReport
 from ckpttool.query.check.lock import Lock, read_lock
 from ckpttool.render.check import text as render
 from ckpttool.render.check.words import summary
@@ -120,7 +120,7 @@ def command(
 
 def _updated(
     ckpt: Checkpoint, path: str, selector: Selector, ignore: tuple[str, ...], *, crc: bool
-) -> Report:
+) -> LockReport:
     from ckpttool.query.check.update import update_lock
     from ckpttool.render.check.lock import write_lock
 

@@ -23,7 +23,7 @@ from ckpttool.render.conversion import (
 from ckpttool.render.progress import ProgressBar
 from ckpttool.surgery.convert import (
     Conversion,
-    Form,
+    TargetForm,
     carried_state,
     changes_nothing,
     conversion_options,
@@ -37,7 +37,7 @@ from ckpttool.surgery.export.saved_model import (
     export_receipt,
     find_exports,
 )
-from ckpttool.surgery.rules import Rule
+from ckpttool.surgery.rules import RenameRule
 from ckpttool.surgery.writing.destination import unused_place
 from ckpttool.surgery.writing.plan import WriteOptions, plan_receipt, write_plan
 from ckpttool.surgery.writing.spread import Recoding
@@ -58,9 +58,9 @@ class Wanted:
         dry_run: whether to write nothing.
     """
 
-    to: Form
+    to: TargetForm
     like: str | None
-    rules: tuple[Rule, ...]
+    rules: tuple[RenameRule, ...]
     recoding: Recoding
     how: WriteOptions
     dry_run: bool

@@ -13,8 +13,8 @@ from ckpttool.cli.conversions import Wanted, convert_checkpoints, convert_export
 from ckpttool.cli.writing import DRY_RUN, FOLLOW_LINKS, FORMATS, LOCK_TIMEOUT_OPTION
 from ckpttool.errors import NotFoundError
 from ckpttool.surgery import rules as rule_kinds
-from ckpttool.surgery.convert import FORMS, Form
-from ckpttool.surgery.rules import Rule
+from ckpttool.surgery.convert import TARGET_FORMS, TargetForm
+from ckpttool.surgery.rules import RenameRule
 from ckpttool.surgery.tables import load_table
 from ckpttool.surgery.writing.companions import META_MODES, MetaMode
 from ckpttool.surgery.writing.plan import Patience, WriteOptions
@@ -44,7 +44,7 @@ EXAMPLES = (
 )
 @click.option(
     "--to",
-    type=click.Choice(FORMS),
+    type=click.Choice(TARGET_FORMS),
     help="What to make: v2 unless given; of an export, a SavedModel.",
 )
 @click.option(
@@ -123,12 +123,12 @@ def command(
     if like is not None and to not in (None, "v2"):
         raise click.UsageError("--like makes a checkpoint of format V2")
     given = {"map": maps, "table": tables}
-    rules: list[Rule] = []
+    rules: list[RenameRule] = []
     for name, text in options.in_order(click.get_current_context(), given):
         rules += rule_kinds.read_map(text) if name == "map" else [load_table(text)]
     recoding = Recoding(shards, max_shard_size, join_slices)
     wanted = Wanted(
-        to=cast("Form", to or "v2"),
+        to=cast("TargetForm", to or "v2"),
         like=like,
         rules=tuple(rules),
         recoding=recoding,

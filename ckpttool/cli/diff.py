@@ -11,7 +11,7 @@ import click
 from ckpttool.checkpoint.folder import list_checkpoints
 from ckpttool.checkpoint.locate import is_graph_file, locate
 from ckpttool.checkpoint.open import Checkpoint
-from ckpttool.checkpoint.selection.select import Rule, Selector
+from ckpttool.checkpoint.selection.select import SelectionRule, Selector
 from ckpttool.cli import options
 from ckpttool.cli.failures import DONE, FAILED, NEGATIVE, complain
 from ckpttool.errors import UnsupportedError
@@ -119,7 +119,8 @@ def command(
             raise click.UsageError("--series takes patterns, --ignore, --quiet and --format only")
         # What stands for B is a pattern as well.
         selector = selector.with_rules(
-            [] if b is None else [Rule(b)], [Rule(text, include=False) for text in ignore]
+            [] if b is None else [SelectionRule(b)],
+            [SelectionRule(text, include=False) for text in ignore],
         )
         return _follow(settings, a, selector, quiet, format)
     bar = ProgressBar("comparing", sys.stderr, settings.terminal(sys.stderr))

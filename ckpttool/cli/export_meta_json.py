@@ -11,9 +11,9 @@ import click
 from ckpttool.cli import options
 from ckpttool.errors import UnsupportedError
 from ckpttool.query.metagraph.document import (
-    FORMS,
-    Form,
+    GRAPH_FORMS,
     GraphDocument,
+    GraphForm,
     JsonForm,
     choose_graph,
     find_graph,
@@ -44,7 +44,7 @@ _ELIDE = "--elide-constants"
 _DEFAULT_ELIDE = 64
 _INDENT = 2
 _STDIN = "-"
-_SUFFIXES: dict[str, Form] = {
+_SUFFIXES: dict[str, GraphForm] = {
     ".json": "json",
     ".pbtxt": "pbtxt",
     ".pb": "pb",
@@ -66,7 +66,7 @@ class ExportCommand(options.Command):
 @options.path_argument("meta", metavar="META")
 @click.option(
     "--to",
-    type=click.Choice(FORMS),
+    type=click.Choice(GRAPH_FORMS),
     help="What to write; by default what the name of the output ends in, else JSON.",
 )
 @click.option("--from-json", is_flag=True, help="META is JSON of such a file, or - for stdin.")
@@ -167,9 +167,9 @@ def _write(data: bytes) -> None:
     sys.stdout.buffer.write(data)
 
 
-def _form(to: str | None, output: str | None, *, from_json: bool) -> Form:
+def _form(to: str | None, output: str | None, *, from_json: bool) -> GraphForm:
     if to is not None:
-        return cast("Form", to)
+        return cast("GraphForm", to)
     suffix = os.path.splitext(output)[1] if output is not None else ""
     return _SUFFIXES.get(suffix, "pb" if from_json else "json")
 

@@ -13,7 +13,7 @@ import click
 from click.core import ParameterSource
 
 from ckpttool.checkpoint.kinds.rules import KINDS
-from ckpttool.checkpoint.selection.select import Rule, Selector
+from ckpttool.checkpoint.selection.select import SelectionRule, Selector
 from ckpttool.cli.failures import complain
 from ckpttool.printable import printable
 from ckpttool.render.console import COLOR_CHOICES, ColorChoice, Terminal, describe
@@ -240,7 +240,7 @@ def filter_options(function: F) -> F:
         patterns: tuple[str, ...] = (),
         **kwargs: Any,
     ) -> Any:
-        rules = [Rule(pattern) for pattern in patterns]
+        rules = [SelectionRule(pattern) for pattern in patterns]
         rules += _ordered_rules(click.get_current_context(), include, exclude)
         kinds = [word for words in kind for word in words.split(",") if word]
         return function(*args, selector=Selector(rules, kinds=kinds), **kwargs)
@@ -278,13 +278,13 @@ def filter_options(function: F) -> F:
 
 def _ordered_rules(
     ctx: click.Context, include: Iterable[str], exclude: Iterable[str]
-) -> list[Rule]:
+) -> list[SelectionRule]:
     """Return the rules of -i and -x as they stood on the command line.
 
     What came from the environment has no order: includes come first.
     """
     values = in_order(ctx, {"include": include, "exclude": exclude})
-    return [Rule(text, include=name == "include") for name, text in values]
+    return [SelectionRule(text, include=name == "include") for name, text in values]
 
 
 def in_order(ctx: click.Context, values: Mapping[str, Iterable[V]]) -> list[tuple[str, V]]:

@@ -11,7 +11,7 @@ from ckpttool.cli.writing import FORMATS, Destination, carry_out, write_options
 from ckpttool.surgery import rules as rule_kinds
 from ckpttool.surgery.plan import Plan
 from ckpttool.surgery.renaming import promote_averages, rename
-from ckpttool.surgery.rules import Rule
+from ckpttool.surgery.rules import RenameRule
 from ckpttool.surgery.tables import list_tables, load_table
 
 EXAMPLES = (
@@ -103,7 +103,7 @@ def command(
     first that matches a name decides: OLD=NEW first, then the options as they stand. No tensor
     is moved: data shards are carried over whole, by link where that is possible.
     """
-    rules: list[Rule] = [rule_kinds.parse_move(text) for text in moves]
+    rules: list[RenameRule] = [rule_kinds.parse_move(text) for text in moves]
     given: dict[str, tuple[object, ...]] = {
         "map": map,
         "table": table,
@@ -126,7 +126,7 @@ def command(
         carry_out(settings, plan, destination, "rename", format)
 
 
-def _rules(name: str, value: object) -> list[Rule]:
+def _rules(name: str, value: object) -> list[RenameRule]:
     """Return the rules that an option stands for."""
     if isinstance(value, tuple):
         return [rule_kinds.parse_substitution(*value)]

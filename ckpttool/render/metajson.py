@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from ckpttool.printable import printable
-from ckpttool.query.metagraph.document import Form, Loss
+from ckpttool.query.metagraph.document import GraphForm, Loss
 from ckpttool.render.humanize import counted
 
 _MEANT = {"json": "JSON", "pbtxt": "text", "pb": "bytes"}
 
 
-def loss_lines(losses: Iterable[Loss], form: Form) -> Iterator[str]:
+def loss_lines(losses: Iterable[Loss], form: GraphForm) -> Iterator[str]:
     """Yield a line for each sort of loss: what it is, what becomes of it, and where it is."""
     for loss in losses:
         fate = f"is not in the {_MEANT[form]}" if loss.dropped else "is written in base64"

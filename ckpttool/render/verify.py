@@ -11,7 +11,7 @@ from typing import TextIO, cast
 
 from ckpttool.printable import printable
 from ckpttool.query.verify.findings import Finding
-from ckpttool.query.verify.report import VERDICTS, Report, Verdict
+from ckpttool.query.verify.report import VERIFY_VERDICTS, Report, VerifyVerdict
 from ckpttool.render import humanize
 from ckpttool.render.cells import Column
 from ckpttool.render.console import Terminal
@@ -110,7 +110,7 @@ def _write_document(reports: list[Report], stream: TextIO, *, fast: bool, strict
     write_json(
         {
             "schema": SCHEMA,
-            "verdict": max(verdicts, key=VERDICTS.index, default="unchecked"),
+            "verdict": max(verdicts, key=VERIFY_VERDICTS.index, default="unchecked"),
             "fast": fast,
             "strict": strict,
             "reports": (report_document(each, strict=strict) for each in reports),
@@ -172,7 +172,7 @@ def _summary(report: Report) -> str:
 def _write_for_people(
     reports: Iterable[Report], stream: TextIO, terminal: Terminal, *, strict: bool
 ) -> None:
-    verdicts: list[Verdict] = []
+    verdicts: list[VerifyVerdict] = []
     for report in reports:
         verdict = report.verdict(strict=strict)
         if report.kind == "checkpoint":
@@ -192,7 +192,7 @@ def _write_for_people(
                 text = f"  and {count - _MAX_OF_A_KIND} more {code}; --json has all of them"
                 stream.write(terminal.style(text, "dim") + "\n")
     if len(verdicts) > 1:
-        counts = [f"{verdicts.count(each)} {each}" for each in VERDICTS if each in verdicts]
+        counts = [f"{verdicts.count(each)} {each}" for each in VERIFY_VERDICTS if each in verdicts]
         text = f"{humanize.counted(len(verdicts), 'checkpoint')}: {', '.join(counts)}"
         stream.write(terminal.style(text, "dim") + "\n")
 

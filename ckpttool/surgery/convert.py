@@ -19,7 +19,7 @@ from ckpttool.surgery.flattening import flatten
 from ckpttool.surgery.like.reference import follow
 from ckpttool.surgery.plan import Plan
 from ckpttool.surgery.renaming import rename
-from ckpttool.surgery.rules import MoveRule, Rule
+from ckpttool.surgery.rules import MoveRule, RenameRule
 from ckpttool.surgery.writing.companions import planned_state
 from ckpttool.surgery.writing.destination import destination_prefix
 from ckpttool.surgery.writing.payloads import payloads
@@ -28,8 +28,8 @@ from ckpttool.surgery.writing.receipt import Receipt
 from ckpttool.surgery.writing.spread import Recoding
 from ckpttool.tensor.dtypes import STRING
 
-Form = Literal["v2", "v1", "name-based"]
-FORMS: tuple[Form, ...] = ("v2", "v1", "name-based")
+TargetForm = Literal["v2", "v1", "name-based"]
+TARGET_FORMS: tuple[TargetForm, ...] = ("v2", "v1", "name-based")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +80,10 @@ def find_conversions(path: str, destination: str) -> list[Conversion]:
 
 def plan_conversion(
     source: Checkpoint,
-    to: Form,
+    to: TargetForm,
     *,
     like: Checkpoint | None = None,
-    rules: Sequence[Rule] = (),
+    rules: Sequence[RenameRule] = (),
     number: int = 1,
 ) -> Plan:
     """Return the plan for a checkpoint in another form.
@@ -132,7 +132,9 @@ def is_current(source: Checkpoint) -> bool:
     )
 
 
-def conversion_options(plan: Plan, to: Form, recoding: Recoding, how: WriteOptions) -> WriteOptions:
+def conversion_options(
+    plan: Plan, to: TargetForm, recoding: Recoding, how: WriteOptions
+) -> WriteOptions:
     """Return how a conversion is written.
 
     Values are written anew only where they have to be: a checkpoint that is stored as it would be

@@ -6,7 +6,7 @@ from collections.abc import Set
 from dataclasses import replace
 from typing import NamedTuple
 
-from ckpttool.checkpoint.selection.select import Choice, Listed, Rule, Selector
+from ckpttool.checkpoint.selection.select import Choice, Listed, SelectionRule, Selector
 from ckpttool.errors import SelectionError, SurgeryError
 from ckpttool.objects.drops import AttributeId, drop_attributes
 from ckpttool.objects.graph import Attribute
@@ -98,7 +98,7 @@ def _rows(plan: Plan) -> list[_Name]:
 
 def _left_by(plan: Plan, rows: list[_Name], drop: tuple[str, ...]) -> Choice[_Name]:
     """Return what patterns of tensors to drop leave over."""
-    rules = [Rule(pattern, include=False) for pattern in drop]
+    rules = [SelectionRule(pattern, include=False) for pattern in drop]
     return Selector(rules).choose([Listed(rows, plan.source)])
 
 
@@ -212,7 +212,7 @@ def _notes_on_averages(plan: Plan, dropped: Set[str]) -> list[str]:
 def _selected(plan: Plan, rows: list[_Name], patterns: tuple[str, ...]) -> set[str]:
     if not patterns:
         return set()
-    selector = Selector(map(Rule, patterns))
+    selector = Selector(map(SelectionRule, patterns))
     return {row.key for row in selector.choose([Listed(rows, plan.source)]).chosen}
 
 

@@ -27,13 +27,13 @@ from ckpttool.objects.keys import (
 from ckpttool.objects.moves import EdgeId, move_edges
 from ckpttool.surgery.edge_notes import with_edge_notes
 from ckpttool.surgery.plan import Plan, PlannedTensor, refuse_disputes
-from ckpttool.surgery.rules import MoveRule, PrefixRule, Rule, StripPrefixRule
+from ckpttool.surgery.rules import MoveRule, PrefixRule, RenameRule, StripPrefixRule
 
 # The counter belongs to the checkpoint object itself, not to what a program puts into it.
 _SAVE_COUNTER = (0, "save_counter")
 
 
-def rename(plan: Plan, rules: Sequence[Rule], *, strict: bool = False) -> Plan:
+def rename(plan: Plan, rules: Sequence[RenameRule], *, strict: bool = False) -> Plan:
     """Return the plan with other names.
 
     All rules look at the names as they are; the first that has something to say about a name
@@ -114,7 +114,7 @@ def _averages_by_weight(plan: Plan) -> dict[str, str]:
     return {weight: averages[0] for weight, averages in found.items()}
 
 
-def _rename_keys(plan: Plan, rules: Sequence[Rule], *, strict: bool) -> Plan:
+def _rename_keys(plan: Plan, rules: Sequence[RenameRule], *, strict: bool) -> Plan:
     used: set[int] = set()
     unmatched = []
     tensors = []
@@ -136,7 +136,9 @@ def _rename_keys(plan: Plan, rules: Sequence[Rule], *, strict: bool) -> Plan:
     return _checked(replace(plan, tensors=tuple(tensors)))
 
 
-def _rename_objects(plan: Plan, graph: ObjectGraph, rules: Sequence[Rule], *, strict: bool) -> Plan:
+def _rename_objects(
+    plan: Plan, graph: ObjectGraph, rules: Sequence[RenameRule], *, strict: bool
+) -> Plan:
     refuse_disputes(plan)
     spelled = [_settled(graph, rule) if isinstance(rule, MoveRule) else rule for rule in rules]
     used: set[int] = set()
@@ -227,10 +229,10 @@ def _as_path(rule: MoveRule) -> MoveRule:
 
 
 def _refuse_dead(
-    rules: Sequence[Rule],
+    rules: Sequence[RenameRule],
     used: Set[int],
     names: Sequence[str],
-    spelled: Sequence[Rule] | None = None,
+    spelled: Sequence[RenameRule] | None = None,
 ) -> None:
     """Refuse rules that do nothing.
 

@@ -22,7 +22,7 @@ from ckpttool.storage.source import file_error
 _MAX_MAP_SIZE = 64 << 20
 
 
-class Rule(Protocol):
+class RenameRule(Protocol):
     """Something that gives names new ones."""
 
     @property

@@ -15,8 +15,8 @@ import struct
 from collections.abc import Iterator
 from typing import Protocol
 
-from ckpttool.coding.text import decode_text
 from ckpttool.coding.checksum import crc32c, unmask
+from ckpttool.coding.text import decode_text
 from ckpttool.coding.varint import decode_varint
 from ckpttool.errors import (
     ChecksumError,

@@ -14,7 +14,7 @@ import pytest
 
 import ckpttool
 from ckpttool.checkpoint.locate import Location
-from ckpttool.checkpoint.selection.select import Rule, Selector
+from ckpttool.checkpoint.selection.select import SelectionRule, Selector
 from ckpttool.cli import main as main_module
 from ckpttool.cli import options
 from ckpttool.cli.main import COMMANDS, CommandEntry, cli, main
@@ -69,7 +69,7 @@ def rules_of(monkeypatch: pytest.MonkeyPatch) -> list[list[tuple[str, bool]]]:
     """Return a list to which the rules of every selector made from now on are added."""
     seen: list[list[tuple[str, bool]]] = []
 
-    def keep(rules: Sequence[Rule] = (), *, kinds: Sequence[str] = ()) -> Selector:
+    def keep(rules: Sequence[SelectionRule] = (), *, kinds: Sequence[str] = ()) -> Selector:
         seen.append([(rule.text, rule.include) for rule in rules])
         return Selector(rules, kinds=kinds)
 

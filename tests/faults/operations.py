@@ -20,7 +20,7 @@ from ckpttool.checkpoint.folder import Generation
 from ckpttool.checkpoint.locate import locate
 from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.checkpoint.save import save_checkpoint
-from ckpttool.surgery.convert import Form, conversion_options, plan_conversion
+from ckpttool.surgery.convert import TargetForm, conversion_options, plan_conversion
 from ckpttool.surgery.plan import Plan
 from ckpttool.surgery.pruning import SLOT_KINDS, prune, select_drops
 from ckpttool.surgery.renaming import rename
@@ -186,7 +186,7 @@ class Operation:
                     return
                 options = replace(self.options, force=True) if force else self.options
                 if self.words[0] == CONVERT:
-                    to: Form = "v1" if self.generation == "V1" else "v2"
+                    to: TargetForm = "v1" if self.generation == "V1" else "v2"
                     options = conversion_options(plan, to, Recoding(), options)
                 write_plan(plan, self.target_prefix(root), options)
 

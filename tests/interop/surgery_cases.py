@@ -11,7 +11,7 @@ from typing import Any
 from ckpttool.surgery.rules import (
     MoveRule,
     PrefixRule,
-    Rule,
+    RenameRule,
     StripPrefixRule,
     SubstituteRule,
     parse_move,
@@ -21,7 +21,7 @@ from tests.interop import surgery_objects as objects
 from tests.interop.surgery_programs import LEGACY, Program, Side, legacy_net, new_optimizer_net
 
 
-def moves(*texts: str) -> list[Rule]:
+def moves(*texts: str) -> list[RenameRule]:
     """Return the rules that these words stand for."""
     return [parse_move(text) for text in texts]
 
@@ -36,7 +36,7 @@ class Case:
     """A program, and the rules that lead from one of its forms to the other."""
 
     build: Callable[[Side], Program]
-    rules: list[Rule]
+    rules: list[RenameRule]
 
 
 NET = moves("net/l1/kernel=model/dense/w", "net/l1=model/dense", "net=model", "optimizer=opt")

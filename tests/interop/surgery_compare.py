@@ -10,7 +10,7 @@ from ckpttool.checkpoint.open import open_checkpoint
 from ckpttool.surgery.plan import Plan
 from ckpttool.surgery.pruning import prune, select_drops
 from ckpttool.surgery.renaming import rename
-from ckpttool.surgery.rules import Rule
+from ckpttool.surgery.rules import RenameRule
 from ckpttool.surgery.writing.plan import WriteOptions, replace_source, write_plan
 from ckpttool.surgery.writing.receipt import Receipt
 from tests.interop.values import Content, content
@@ -79,7 +79,7 @@ def stored(prefix: str) -> dict[str, Content | None]:
     return found
 
 
-def renaming(rules: Sequence[Rule], *, strict: bool = False) -> Change:
+def renaming(rules: Sequence[RenameRule], *, strict: bool = False) -> Change:
     """Return the operation that these rules stand for."""
     return lambda plan: rename(plan, rules, strict=strict)
 

@@ -12,7 +12,7 @@ import pytest
 
 import ckpttool
 from ckpttool.errors import SurgeryError
-from ckpttool.surgery.rules import PrefixRule, Rule, StripPrefixRule
+from ckpttool.surgery.rules import PrefixRule, RenameRule, StripPrefixRule
 from tests.interop.corpus import FIXTURES
 from tests.interop.surgery_cases import CASES, NET, Case, moves
 from tests.interop.surgery_compare import operate, renaming, restored, stored, structure
@@ -37,7 +37,9 @@ def assert_same_values(one: Program, other: Program) -> None:
         assert content(theirs[label]) == content(value), label
 
 
-def check(case: Case, tf: Any, tmp_path: Path, rename: Callable[[str, list[Rule]], str]) -> None:
+def check(
+    case: Case, tf: Any, tmp_path: Path, rename: Callable[[str, list[RenameRule]], str]
+) -> None:
     """Rename what one form saves, restore it into the other, and compare them."""
     before, after = case.build(Side(tf, False)), case.build(Side(tf, True))
     renamed = rename(save(before, tmp_path), case.rules)
@@ -51,7 +53,7 @@ def check(case: Case, tf: Any, tmp_path: Path, rename: Callable[[str, list[Rule]
     assert structure(renamed) == structure(theirs)
 
 
-def elsewhere(tmp_path: Path, prefix: str, rules: list[Rule], **how: Any) -> str:
+def elsewhere(tmp_path: Path, prefix: str, rules: list[RenameRule], **how: Any) -> str:
     destination = str(tmp_path / "renamed" / "ckpt-1")
     operate(prefix, destination, renaming(rules), **how)
     return destination
@@ -76,7 +78,7 @@ def test_however_the_shards_get_there(
     "name", ["legacy_adam", "keras3_adam_compiled", "states", "cut", "sharded"]
 )
 def test_in_place(tf: Any, tmp_path: Path, name: str, compact: bool) -> None:
-    def in_place(prefix: str, rules: list[Rule]) -> str:
+    def in_place(prefix: str, rules: list[RenameRule]) -> str:
         operate(prefix, None, renaming(rules), compact=compact)
         latest: str = tf.train.latest_checkpoint(str(Path(prefix).parent))
         assert latest == prefix
@@ -88,7 +90,7 @@ def test_in_place(tf: Any, tmp_path: Path, name: str, compact: bool) -> None:
 @pytest.mark.parametrize("compact", [False, True])
 @pytest.mark.parametrize("in_place", [False, True])
 def test_the_command(tf: Any, tmp_path: Path, in_place: bool, compact: bool) -> None:
-    def command(prefix: str, rules: list[Rule]) -> str:
+    def command(prefix: str, rules: list[RenameRule]) -> str:
         target = prefix if in_place else str(tmp_path / "out" / "ckpt-9")
         words = ["--in-place"] if in_place else ["-o", target]
         words += ["--compact"] if compact else []
@@ -103,7 +105,7 @@ def test_the_command_with_rules_of_every_kind(tf: Any, tmp_path: Path) -> None:
     rules = tmp_path / "rules.tsv"
     rules.write_text("net/l1/kernel\tmodel/dense/w\nnet/l1\tmodel/dense\n")
 
-    def command(prefix: str, _: list[Rule]) -> str:
+    def command(prefix: str, _: list[RenameRule]) -> str:
         target = str(tmp_path / "out" / "ckpt-9")
         words = ("--map", str(rules), "--sub", "^net", "model", "--sub", "^optimizer", "opt")
         outcome = ckpt("rename", prefix, *words, "-o", target, "--update-state")
@@ -115,7 +117,7 @@ def test_the_command_with_rules_of_every_kind(tf: Any, tmp_path: Path) -> None:
     check(CASES["legacy_adam"], tf, tmp_path, command)
 
 
-BACK: dict[str, list[Rule]] = {
+BACK: dict[str, list[RenameRule]] = {
     "legacy_adam": moves("model/dense/w=net/l1/kernel", "model/dense=net/l1", "model=net")
     + moves("opt=optimizer"),
     "moved_into_new": moves("deep/below/w=w", "deep/v=old/v"),

@@ -14,7 +14,13 @@ import pytest
 
 from ckpttool.surgery.pruning import OPTIMIZER_KINDS, SLOT_KINDS, WEIGHT_KINDS
 from ckpttool.surgery.renaming import promote_averages
-from ckpttool.surgery.rules import PrefixRule, Rule, StripPrefixRule, parse_move, parse_substitution
+from ckpttool.surgery.rules import (
+    PrefixRule,
+    RenameRule,
+    StripPrefixRule,
+    parse_move,
+    parse_substitution,
+)
 from tests.interop import surgery_saver
 from tests.interop.process import Saver
 from tests.interop.surgery_compare import operate, pruning, renaming, stored
@@ -53,7 +59,7 @@ def parted(value: Any, parts: int) -> Values:
     return {"value": value, "parts": parts}
 
 
-RULES: dict[str, tuple[list[Rule], dict[str, str]]] = {
+RULES: dict[str, tuple[list[RenameRule], dict[str, str]]] = {
     "scopes": (
         [parse_move("w=layer/kernel"), parse_move("e=embed/table")],
         {"w": "layer/kernel", "e": "embed/table"},
@@ -114,7 +120,7 @@ def test_old_names_are_gone(saver: Saver, tf: Any, trained: tuple[str, Values]) 
 def test_prefix_there_and_back(trained: tuple[str, Values]) -> None:
     source, _ = trained
     files = folder_contents(os.path.dirname(source))
-    rules: list[Rule] = [PrefixRule("tower/")]
+    rules: list[RenameRule] = [PrefixRule("tower/")]
     operate(source, None, renaming(rules))
     operate(source, None, renaming([StripPrefixRule("tower/")]))
     assert folder_contents(os.path.dirname(source)) == files

@@ -20,7 +20,7 @@ from ckpttool.coding.wire import bytes_field, varint_field
 from ckpttool.pb.convert import parse
 from ckpttool.pb.json.mapping import float_text
 from ckpttool.pb.json.parser import load_json, message_from_json
-from ckpttool.pb.json.printer import JsonStyle, Loss, write_json
+from ckpttool.pb.json.printer import JsonLoss, JsonStyle, write_json
 from ckpttool.pb.pool import POOL
 from tests.pb.graph_messages import graphs
 
@@ -31,7 +31,7 @@ PLAIN = JsonStyle()
 URL = "type.googleapis.com/"
 
 
-def printed(message: Message, style: JsonStyle = PLAIN) -> tuple[str, tuple[Loss, ...]]:
+def printed(message: Message, style: JsonStyle = PLAIN) -> tuple[str, tuple[JsonLoss, ...]]:
     pieces: list[str] = []
     losses = write_json(message, pieces.append, style)
     return "".join(pieces), losses
@@ -235,8 +235,8 @@ def test_unknown_fields_are_named() -> None:
     text, losses = printed(parse(pb.MetaGraphDef, written, path=None))
     assert json.loads(text) == {"graphDef": {"node": [{"name": "n"}] * 3}}
     assert losses == (
-        Loss("field 77 of tensorflow.MetaGraphDef, which is not in the schema", "", 1, True),
-        Loss(
+        JsonLoss("field 77 of tensorflow.MetaGraphDef, which is not in the schema", "", 1, True),
+        JsonLoss(
             "field 99 of tensorflow.NodeDef, which is not in the schema",
             "graphDef.node[0]",
             3,

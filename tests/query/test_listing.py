@@ -8,7 +8,7 @@ import shutil
 import pytest
 
 from ckpttool.checkpoint.open import open_checkpoint
-from ckpttool.checkpoint.selection.select import Rule, Selector
+from ckpttool.checkpoint.selection.select import SelectionRule, Selector
 from ckpttool.errors import SelectionError
 from ckpttool.query.listing import list_tensors
 from tests.support.fixtures import BundleFixture, bundle, bundles
@@ -65,12 +65,12 @@ def test_sorting_and_limits() -> None:
 
 def test_selection_by_pattern_and_kind() -> None:
     with open_checkpoint(bundle(GUIDE).prefix) as ckpt:
-        slots = list_tensors(ckpt, Selector([Rule("net")], kinds=["slot"]))
+        slots = list_tensors(ckpt, Selector([SelectionRule("net")], kinds=["slot"]))
         assert len(slots.rows) == 4
         assert all(".OPTIMIZER_SLOT" in row.key for row in slots.rows)
-        one = list_tensors(ckpt, Selector([Rule("net/l1/kernel")]))
+        one = list_tensors(ckpt, Selector([SelectionRule("net/l1/kernel")]))
         with pytest.raises(SelectionError, match="net/l1/kernel"):
-            list_tensors(ckpt, Selector([Rule("net/l1/kernle")]))
+            list_tensors(ckpt, Selector([SelectionRule("net/l1/kernle")]))
     assert "net/l1/kernel/.ATTRIBUTES/VARIABLE_VALUE" in {row.key for row in one.rows}
 
 

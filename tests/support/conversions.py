@@ -14,7 +14,7 @@ from ckpttool.checkpoint.open import open_checkpoint
 from ckpttool.legacy.writer import LegacyWriter
 from ckpttool.query.verify.addresses import verify
 from ckpttool.query.verify.findings import Finding
-from ckpttool.surgery.convert import Form, conversion_options, plan_conversion
+from ckpttool.surgery.convert import TargetForm, conversion_options, plan_conversion
 from ckpttool.surgery.writing.plan import WriteOptions, write_plan
 from ckpttool.surgery.writing.receipt import Receipt
 from ckpttool.surgery.writing.spread import Recoding
@@ -35,7 +35,7 @@ Value = tuple[str, tuple[int, ...], bytes]
 def convert(
     source: str | Path,
     target: str | Path,
-    to: Form = "v2",
+    to: TargetForm = "v2",
     recoding: Recoding | None = None,
     options: WriteOptions | None = None,
 ) -> Receipt:

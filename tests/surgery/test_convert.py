@@ -20,7 +20,7 @@ from ckpttool.errors import (
 )
 from ckpttool.surgery.convert import (
     CarriedState,
-    Form,
+    TargetForm,
     carried_state,
     changes_nothing,
     conversion_options,
@@ -29,7 +29,7 @@ from ckpttool.surgery.convert import (
     plan_conversion,
 )
 from ckpttool.surgery.plan import Plan
-from ckpttool.surgery.rules import Rule, parse_move, parse_substitution
+from ckpttool.surgery.rules import RenameRule, parse_move, parse_substitution
 from ckpttool.surgery.writing.plan import WriteOptions, write_plan
 from ckpttool.surgery.writing.spread import Recoding
 from tests.legacy.handmade import legacy_fixture
@@ -100,7 +100,9 @@ def test_strings_that_cannot_be_told(tmp_path: Path) -> None:
         (SINGLE, "v1", Recoding(shards=2), False),
     ],
 )
-def test_what_changes_nothing(source: str, to: Form, recoding: Recoding, nothing: bool) -> None:
+def test_what_changes_nothing(
+    source: str, to: TargetForm, recoding: Recoding, nothing: bool
+) -> None:
     address = legacy_fixture(source).address if source == SINGLE else bundle(source).prefix
     with open_checkpoint(address) as ckpt:
         plan = plan_conversion(ckpt, to)
@@ -110,7 +112,7 @@ def test_what_changes_nothing(source: str, to: Form, recoding: Recoding, nothing
 
 
 @pytest.mark.parametrize("to", ["v1", "name-based"])
-def test_objects_become_names(to: Form, tmp_path: Path) -> None:
+def test_objects_become_names(to: TargetForm, tmp_path: Path) -> None:
     with open_checkpoint(bundle(MODULE).prefix) as ckpt:
         plan = plan_conversion(ckpt, to)
         assert plan.graph is None
@@ -136,7 +138,9 @@ def test_names_are_no_objects() -> None:
         ("v1", [], {"a", "b/c"}),
     ],
 )
-def test_other_names(to: Form, rules: list[Rule], expected: set[str], tmp_path: Path) -> None:
+def test_other_names(
+    to: TargetForm, rules: list[RenameRule], expected: set[str], tmp_path: Path
+) -> None:
     source = write_v1(tmp_path / "v1", {"a": np.zeros(2), "b/c": np.ones(2)})
     with open_checkpoint(source) as ckpt:
         plan = plan_conversion(ckpt, to, rules=rules)

@@ -17,7 +17,7 @@ from ckpttool.surgery.renaming import promote_averages, rename
 from ckpttool.surgery.rules import (
     MoveRule,
     PrefixRule,
-    Rule,
+    RenameRule,
     StripPrefixRule,
     SubstituteRule,
     parse_move,
@@ -39,7 +39,7 @@ def plan_of(name: str) -> Plan:
     return Plan.of(open_checkpoint(bundle(name).prefix))
 
 
-def moves(*texts: str) -> list[Rule]:
+def moves(*texts: str) -> list[RenameRule]:
     return [parse_move(text) for text in texts]
 
 
@@ -96,7 +96,7 @@ def everything_called(name: str) -> dict[str, str]:
         (moves("step=net", "net=step"), everything_called("step") | {"step": "net"}),
     ],
 )
-def test_objects(rules: list[Rule], expected: dict[str, str]) -> None:
+def test_objects(rules: list[RenameRule], expected: dict[str, str]) -> None:
     plan = rename(plan_of(GUIDE), rules)
     assert renamed(plan) == expected
     assert {tensor.source_key for tensor in plan.tensors} == set(plan.source.entries) - {GRAPH_KEY}
@@ -157,7 +157,7 @@ def test_a_prefix_spares_the_save_counter() -> None:
         ),
     ],
 )
-def test_names(rules: list[Rule], expected: dict[str, str]) -> None:
+def test_names(rules: list[RenameRule], expected: dict[str, str]) -> None:
     plan = rename(plan_of(SAVER), rules)
     assert renamed(plan) == expected
     assert plan.graph is None
@@ -266,7 +266,7 @@ def test_odd_names(path: str) -> None:
         StripPrefixRule("nowhere/"),
     ],
 )
-def test_rules_that_match_nothing(name: str, rule: Rule) -> None:
+def test_rules_that_match_nothing(name: str, rule: RenameRule) -> None:
     with pytest.raises(SelectionError) as caught:
         rename(plan_of(name), [rule])
     assert f"the rule '{rule.text}' matches nothing" in str(caught.value)
@@ -291,7 +291,7 @@ def test_near_misses_are_named() -> None:
         (SAVER, [PrefixRule("x/"), PrefixRule("y/")]),
     ],
 )
-def test_rules_that_earlier_ones_leave_nothing(name: str, rules: list[Rule]) -> None:
+def test_rules_that_earlier_ones_leave_nothing(name: str, rules: list[RenameRule]) -> None:
     with pytest.raises(
         SelectionError, match="matches nothing that an earlier rule has not"
     ) as caught:
@@ -311,7 +311,7 @@ def test_rules_that_earlier_ones_leave_nothing(name: str, rules: list[Rule]) -> 
         (SAVER, moves("linear/kernel/Adagrad=global_step"), "global_step"),
     ],
 )
-def test_collisions(name: str, rules: list[Rule], both: str) -> None:
+def test_collisions(name: str, rules: list[RenameRule], both: str) -> None:
     with pytest.raises(KeyCollisionError, match=r"would (both )?be called") as caught:
         rename(plan_of(name), rules)
     assert f"'{both}'" in str(caught.value)
@@ -334,7 +334,7 @@ def test_collisions(name: str, rules: list[Rule], both: str) -> None:
         (GUIDE, moves("step=.x"), "an attribute cannot be renamed"),
     ],
 )
-def test_what_cannot_be_done(name: str, rules: list[Rule], message: str) -> None:
+def test_what_cannot_be_done(name: str, rules: list[RenameRule], message: str) -> None:
     with pytest.raises(SurgeryError, match=message):
         rename(plan_of(name), rules)
 
@@ -353,7 +353,7 @@ def test_what_cannot_be_done(name: str, rules: list[Rule], message: str) -> None
         (ODD, [sub("^(nested|state|attribute)", r"x\1"), *moves("d/..S=d/x")], ["d/..", "d/...."]),
     ],
 )
-def test_strict(name: str, rules: list[Rule], left: list[str]) -> None:
+def test_strict(name: str, rules: list[RenameRule], left: list[str]) -> None:
     rename(plan_of(name), rules)
     with pytest.raises(SelectionError, match="no rule matches") as caught:
         rename(plan_of(name), rules, strict=True)
@@ -372,7 +372,7 @@ def test_strict(name: str, rules: list[Rule], left: list[str]) -> None:
         ("v2/tf2.21/tables/ckpt-1", moves("dense=a", "mutable=b", "empty=c", "v=d")),
     ],
 )
-def test_strict_and_all_matched(name: str, rules: list[Rule]) -> None:
+def test_strict_and_all_matched(name: str, rules: list[RenameRule]) -> None:
     plan = plan_of(name)
     strict, loose = rename(plan, rules, strict=True), rename(plan, rules)
     assert strict.tensors == loose.tensors

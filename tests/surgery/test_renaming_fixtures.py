@@ -19,7 +19,7 @@ from ckpttool.objects.graph import ObjectGraph
 from ckpttool.objects.keys import ATTRIBUTES, GRAPH_KEY, escape
 from ckpttool.surgery.plan import Plan
 from ckpttool.surgery.renaming import rename
-from ckpttool.surgery.rules import MoveRule, Rule, SubstituteRule
+from ckpttool.surgery.rules import MoveRule, RenameRule, SubstituteRule
 from ckpttool.surgery.writing.plan import replace_source, write_plan
 from tests.support.fixtures import BundleFixture, bundles, folder_contents
 
@@ -33,7 +33,7 @@ def sub(regex: str, replacement: str) -> SubstituteRule:
     return SubstituteRule(re.compile(regex), replacement)
 
 
-def identity(plan: Plan) -> list[Rule]:
+def identity(plan: Plan) -> list[RenameRule]:
     """Return rules that call everything what it is called."""
     if plan.graph is None:
         return [MoveRule(tensor.key, tensor.key) for tensor in plan.tensors]
@@ -57,7 +57,7 @@ def test_identity(fixture: BundleFixture, tmp_path: Path) -> None:
     assert {name: after.get(name) for name in before} == before
 
 
-def hidden(rule: Rule, plan: Plan) -> bool:
+def hidden(rule: RenameRule, plan: Plan) -> bool:
     """Tell whether a rule's name stands below that of another rule, which takes it first."""
     names = {tensor.key for tensor in plan.tensors}
     assert isinstance(rule, MoveRule)

@@ -14,7 +14,7 @@ from ckpttool.printable import printable
 from ckpttool.surgery.rules import (
     MoveRule,
     PrefixRule,
-    Rule,
+    RenameRule,
     StripPrefixRule,
     parse_move,
     parse_substitution,
@@ -50,7 +50,7 @@ from ckpttool.surgery.rules import (
         (parse_substitution(r"\.", r"\\"), "a.b", "a\\b"),
     ],
 )
-def test_rules(rule: Rule, name: str, new: str | None) -> None:
+def test_rules(rule: RenameRule, name: str, new: str | None) -> None:
     assert rule.rename(name) == new
 
 
@@ -63,7 +63,7 @@ def test_rules(rule: Rule, name: str, new: str | None) -> None:
         (parse_substitution("a+", r"\g<0>b"), r"--sub a+ \g<0>b"),
     ],
 )
-def test_texts(rule: Rule, text: str) -> None:
+def test_texts(rule: RenameRule, text: str) -> None:
     assert rule.text == text
 
 

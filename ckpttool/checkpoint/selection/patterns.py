@@ -25,7 +25,7 @@ from ckpttool.coding.text import decode_text
 from ckpttool.errors import SelectionError
 from ckpttool.storage.source import file_error
 
-Form = Literal["word", "glob", "regex", "exact"]
+PatternForm = Literal["word", "glob", "regex", "exact"]
 MAX_FILE_DEPTH = 16
 MAX_FILE_SIZE = 256 << 20
 
@@ -41,7 +41,7 @@ class Pattern:
     """
 
     text: str
-    form: Form
+    form: PatternForm
     body: str
     _regex: re.Pattern[str] | None = field(default=None, repr=False, compare=False)
 

@@ -43,7 +43,7 @@ _WITHOUT_MARKS = dict.fromkeys(map(ord, "*?[]{}()^$\\+|!"))
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class SelectionRule:
     """A pattern and whether it takes tensors in or leaves them out.
 
     Attributes:
@@ -83,7 +83,7 @@ class Selector:
         MissingFileError, FileAccessError: a pattern file cannot be read.
     """
 
-    def __init__(self, rules: Iterable[Rule] = (), *, kinds: Iterable[str] = ()) -> None:
+    def __init__(self, rules: Iterable[SelectionRule] = (), *, kinds: Iterable[str] = ()) -> None:
         self.kinds = frozenset(kinds)
         for kind in sorted(self.kinds.difference(KINDS)):
             meant = nearest(kind, KINDS, limit=1) or KINDS
@@ -100,7 +100,9 @@ class Selector:
         """True where everything is selected before the first rule."""
         return not self.steps or not self.steps[0].include
 
-    def with_rules(self, first: Iterable[Rule] = (), last: Iterable[Rule] = ()) -> Selector:
+    def with_rules(
+        self, first: Iterable[SelectionRule] = (), last: Iterable[SelectionRule] = ()
+    ) -> Selector:
         """Return a selector with more rules, before and after its own.
 
         Raises:
@@ -170,7 +172,7 @@ class Selector:
                 yield pattern, step.include
 
 
-def _parsed(rule: Rule) -> Step:
+def _parsed(rule: SelectionRule) -> Step:
     return Step(tuple(map(Pattern.parse, expand_files(rule.text))), rule.include)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-Part = Literal[
+GraphPart = Literal[
     "version",
     "tag",
     "signature",
@@ -18,7 +18,7 @@ Part = Literal[
     "object",
 ]
 # In the order in which they are told.
-PARTS: tuple[Part, ...] = (
+PARTS: tuple[GraphPart, ...] = (
     "version",
     "tag",
     "signature",
@@ -47,7 +47,7 @@ class MetaGraphChange:
         b: what it is in B.
     """
 
-    part: Part
+    part: GraphPart
     change: ChangeWord
     name: str
     what: str | None = None
@@ -56,7 +56,7 @@ class MetaGraphChange:
 
 
 def compared(
-    part: Part, name: str, what: str | None, a: str | None, b: str | None
+    part: GraphPart, name: str, what: str | None, a: str | None, b: str | None
 ) -> MetaGraphChange | None:
     """Return the change from one text to another; None if there is none.
 

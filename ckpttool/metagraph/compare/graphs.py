@@ -16,7 +16,7 @@ from ckpttool.metagraph.compare.attributes import (
     same_attribute,
     shape_text,
 )
-from ckpttool.metagraph.compare.changes import PARTS, MetaGraphChange, Part, compared
+from ckpttool.metagraph.compare.changes import PARTS, GraphPart, MetaGraphChange, compared
 from ckpttool.metagraph.compare.collections import compare_collections
 from ckpttool.metagraph.compare.functions import function_pairs
 from ckpttool.metagraph.facts import MetaGraph, SignatureTensor, graph_of, metagraph_of
@@ -80,7 +80,7 @@ def _facts(
         yield MetaGraphChange("tag", "removed" if tag in a.tags else "added", tag)
     sides = []
     for facts, message in ((a, message_a), (b, message_b)):
-        texts: dict[tuple[Part, str], dict[str, str]] = {
+        texts: dict[tuple[GraphPart, str], dict[str, str]] = {
             # Those of a SessionBundle export are in a collection, which is compared.
             ("signature", each.key): {
                 "method": each.method,
@@ -201,7 +201,7 @@ class _Graphs:
 
     def _attributes(
         self,
-        part: Part,
+        part: GraphPart,
         name: str,
         a: pb.NodeDef | pb.FunctionDef,
         b: pb.NodeDef | pb.FunctionDef,

@@ -42,7 +42,7 @@ quote = encode_basestring_ascii  # a text as a string in JSON
 DOUBLE, FLOAT, BOOL, STRING, BYTES = 1, 2, 8, 9, 12
 INTEGERS = (3, 4, 5, 6, 7, 13, 15, 16, 17, 18)
 
-Shape = Literal["one", "many", "map"]
+FieldShape = Literal["one", "many", "map"]
 _SINGLE = struct.Struct("<f")
 _DOUBLE = struct.Struct("<d")
 _USUAL_NAN = _DOUBLE.pack(math.nan)
@@ -73,7 +73,7 @@ class FieldPlan:
     name: str
     json_name: str
     full_name: str
-    shape: Shape
+    shape: FieldShape
     kind: int
     oneof: str | None
     text: Callable[[Any], str]
@@ -138,7 +138,7 @@ def _plan_of(descriptor: Descriptor) -> MessagePlan:
 
 def _field_plan(field: FieldDescriptor) -> FieldPlan:
     key, values = None, field
-    shape: Shape = "many" if _is_repeated(field) else "one"
+    shape: FieldShape = "many" if _is_repeated(field) else "one"
     if field.message_type is not None and field.message_type.GetOptions().map_entry:
         shape = "map"
         values = field.message_type.fields_by_name["value"]

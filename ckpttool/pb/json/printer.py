@@ -49,7 +49,7 @@ _FACTS = ("dtype", "tensor_shape", "version_number")
 
 
 @dataclass(slots=True)
-class Loss:
+class JsonLoss:
     """Something that JSON says otherwise than expected, or not at all.
 
     Attributes:
@@ -83,7 +83,7 @@ class JsonStyle:
 
 def write_json(
     message: Message, write: Callable[[str], object], style: JsonStyle
-) -> tuple[Loss, ...]:
+) -> tuple[JsonLoss, ...]:
     """Write a message as JSON in ASCII, without a line end after it.
 
     An Any of a known type is written as its message, with the maps in the order that they have in
@@ -108,7 +108,7 @@ class _Printer:
     def __init__(self, write: Callable[[str], object], style: JsonStyle) -> None:
         from google.protobuf.unknown_fields import UnknownFieldSet
 
-        self.losses: dict[tuple[object, ...], Loss] = {}
+        self.losses: dict[tuple[object, ...], JsonLoss] = {}
         self._write = write
         self._pieces: list[str] = []
         self._unknown = UnknownFieldSet
@@ -131,7 +131,7 @@ class _Printer:
     def lose(self, step: Step, what: str, *, dropped: bool = True) -> None:
         loss = self.losses.get((what, dropped))
         if loss is None:
-            self.losses[what, dropped] = Loss(what, step_text(step), 1, dropped)
+            self.losses[what, dropped] = JsonLoss(what, step_text(step), 1, dropped)
         else:
             loss.count += 1
 

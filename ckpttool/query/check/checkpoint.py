@@ -8,10 +8,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ckpttool.checkpoint.open import Checkpoint
-from ckpttool.checkpoint.selection.select import Listed, Rule, Selector
+from ckpttool.checkpoint.selection.select import Listed, SelectionRule, Selector
 from ckpttool.coding.text import encode_text
 from ckpttool.errors import CkptError, NotFoundError, SelectionError
-from ckpttool.query.check.findings import PROBLEMS, Finding, Problem, Report
+from ckpttool.query.check.findings import PROBLEMS, LockFinding, LockReport, Problem
 from ckpttool.query.check.lock import Lock, LockRows
 from ckpttool.query.listing import DamagedRow, TensorRow, damaged_rows, tensor_rows
 from ckpttool.query.rows import BundleRows, RowsByKey
@@ -67,7 +67,7 @@ def check(
     graph: bool = False,
     allow_extra: bool = False,
     on_progress: Progress | None = None,
-) -> Report:
+) -> LockReport:
     """Hold a checkpoint against a lock or its MetaGraph, look for numbers that are not finite.
 
     Args:
@@ -92,7 +92,7 @@ def check(
 
         variables = read_variables(ckpt)
     source, scope = survey(ckpt, lock, selector, ignore, variables.absent if variables else ())
-    findings: list[Finding] = []
+    findings: list[LockFinding] = []
     if lock is not None:
         if crc:
             _require_checksums(scope, source, lock)
@@ -103,7 +103,7 @@ def check(
     if finite:
         read, bytes_read, bad = _look_for_nonfinite(ckpt, scope, lock, on_progress)
         findings += bad
-    return Report(
+    return LockReport(
         source=source,
         lock=None if lock is None else lock.path,
         tensors=scope.tensors,
@@ -143,7 +143,7 @@ def survey(
     )
     locked: Mapping[str, TensorRow] = {} if lock is None else lock.tensors
     damaged = damaged_rows(ckpt)
-    rules = [Rule(text, include=False) for text in ignore]
+    rules = [SelectionRule(text, include=False) for text in ignore]
     if not rules and (selector is None or selector.selects_all):
         for each in damaged:
             raise each.error
@@ -175,22 +175,24 @@ def _is_news(locked: TensorRow, found: TensorRow | None) -> bool:
     return found is None or (locked.kind, locked.object_path) != (found.kind, found.object_path)
 
 
-def compare(scope: Scope, lock: Lock, *, crc: bool, allow_extra: bool) -> list[Finding]:
+def compare(scope: Scope, lock: Lock, *, crc: bool, allow_extra: bool) -> list[LockFinding]:
     """Return how the tensors of a checkpoint differ from those of a lock, problem by problem."""
     found, locked = scope.found, scope.locked
     doubtful: Iterable[str] = found
     if isinstance(found, RowsByKey) and isinstance(locked, LockRows):
         doubtful = locked.unlike(found.rows(), crc=crc)
-    findings: list[Finding] = []
+    findings: list[LockFinding] = []
     for key in doubtful:
         row, other = found[key], locked.get(key)
         if other is not None:
             findings += _differences(other, row, lock, crc=crc)
         elif not allow_extra:
-            findings.append(Finding("extra", None, row))
+            findings.append(LockFinding("extra", None, row))
     if scope.compared < len(locked):
         absent = (row for key, row in locked.items() if key not in found)
-        findings += (Finding("missing", row, None, lock.tensors.line(row.key)) for row in absent)
+        findings += (
+            LockFinding("missing", row, None, lock.tensors.line(row.key)) for row in absent
+        )
     findings.sort(key=lambda each: (PROBLEMS.index(each.problem), key_bytes(each.tensor)))
     return findings
 
@@ -209,20 +211,20 @@ def checksums(row: TensorRow) -> dict[str, int | None]:
 
 def _differences(
     locked: TensorRow, found: TensorRow, lock: Lock, *, crc: bool
-) -> Iterator[Finding]:
+) -> Iterator[LockFinding]:
     line = lock.tensors.line(locked.key)
     same = True
     if locked.dtype != found.dtype:
         same = False
-        yield Finding("dtype", locked, found, line)
+        yield LockFinding("dtype", locked, found, line)
     if locked.shape != found.shape:
         same = False
-        yield Finding("shape", locked, found, line)
+        yield LockFinding("shape", locked, found, line)
     if crc and same:
         sums = checksums(found)
         # What is stored without a checksum cannot be said to be the same.
         if None in sums.values() or sums != checksums(locked):
-            yield Finding("crc32c", locked, found, line)
+            yield LockFinding("crc32c", locked, found, line)
 
 
 def _require_checksums(scope: Scope, source: Source, lock: Lock) -> None:
@@ -246,7 +248,7 @@ def _require_checksums(scope: Scope, source: Source, lock: Lock) -> None:
 
 def _look_for_nonfinite(
     ckpt: Checkpoint, scope: Scope, lock: Lock | None, on_progress: Progress | None
-) -> tuple[int, int, list[Finding]]:
+) -> tuple[int, int, list[LockFinding]]:
     """Return how many tensors and bytes were read, and what is wrong with them."""
     from ckpttool.query.check.finite import find_nonfinite, may_hold_floats
 
@@ -261,8 +263,8 @@ def _look_for_nonfinite(
             on_progress(done, total)
 
     read = 0
-    bad: list[Finding] = []
-    broken: list[Finding] = []
+    bad: list[LockFinding] = []
+    broken: list[LockFinding] = []
     for row in filter(may_hold_floats, scope.found.values()):
         try:
             nonfinite = find_nonfinite(ckpt, row.key, advance)
@@ -282,8 +284,8 @@ def _about(
     *,
     nonfinite: NonFinite | None = None,
     error: CkptError | None = None,
-) -> Finding:
+) -> LockFinding:
     """Return what is wrong with the values of a tensor, beside what the lock has of it."""
     locked = None if lock is None else lock.tensors.get(row.key)
     line = None if lock is None else lock.tensors.line(row.key)
-    return Finding(problem, locked, row, line, nonfinite, error)
+    return LockFinding(problem, locked, row, line, nonfinite, error)

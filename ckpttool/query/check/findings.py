@@ -29,12 +29,12 @@ Problem = Literal[
     "unreadable",
 ]
 PROBLEMS: tuple[Problem, ...] = get_args(Problem)
-Verdict = Literal["ok", "failed", "unknown"]
-Update = Literal["created", "updated", "unchanged"]
+LockVerdict = Literal["ok", "failed", "unknown"]
+LockUpdate = Literal["created", "updated", "unchanged"]
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class LockFinding:
     """One thing that is wrong with one tensor.
 
     Attributes:
@@ -70,7 +70,7 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class LockReport:
     """What came of a check, or of writing a lock anew.
 
     Attributes:
@@ -94,17 +94,17 @@ class Report:
     tensors: Sequence[TensorRow]
     compared: int
     ignored: int
-    findings: list[Finding]
+    findings: list[LockFinding]
     read: int = 0
     bytes_read: int = 0
     crc: bool = False
     finite: bool = False
     allow_extra: bool = False
-    update: Update | None = None
+    update: LockUpdate | None = None
     variables: int | None = None
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> LockVerdict:
         """`"unknown"` if something could not be read, else `"failed"` if something is wrong."""
         if self.update is not None:
             return "ok"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.errors import NotFoundError
 from ckpttool.metagraph.report import read_graph_facts
-from ckpttool.query.check.findings import PROBLEMS, Finding, Problem, variable_tensor
+from ckpttool.query.check.findings import PROBLEMS, LockFinding, Problem, variable_tensor
 from ckpttool.query.listing import TensorRow
 from ckpttool.query.metagraph.summary import compare_with_checkpoint
 from ckpttool.query.metagraph.variables import Disagreement, VariableRow
@@ -44,7 +44,7 @@ class GraphVariables:
         absent: Iterable[TensorRow],
         *,
         allow_extra: bool,
-    ) -> list[Finding]:
+    ) -> list[LockFinding]:
         """Return what is wrong, problem by problem.
 
         Args:
@@ -54,7 +54,7 @@ class GraphVariables:
         """
         wanted = found.keys() | {row.key for row in absent}
         wrong = [
-            Finding(_PROBLEMS[what], None, found.get(row.key), graph=row)
+            LockFinding(_PROBLEMS[what], None, found.get(row.key), graph=row)
             for row in self.rows
             if row.key in wanted
             for what in row.disagreements

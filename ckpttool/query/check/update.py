@@ -14,7 +14,7 @@ from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.checkpoint.selection.select import Selector
 from ckpttool.coding.text import encode_text
 from ckpttool.query.check.checkpoint import Scope, compare, key_bytes, survey
-from ckpttool.query.check.findings import Report, Update
+from ckpttool.query.check.findings import LockReport, LockUpdate
 from ckpttool.query.check.lock import Lock
 from ckpttool.query.listing import SliceRow, TensorRow
 from ckpttool.query.source import Source
@@ -34,7 +34,7 @@ def update_lock(
     *,
     ignore: Iterable[str] = (),
     crc: bool = False,
-) -> Report:
+) -> LockReport:
     """Make a lock say what a checkpoint has, or make one.
 
     Tensors that are not selected, or ignored, stay in the lock as they are.
@@ -60,7 +60,7 @@ def update_lock(
     rows = _Merged(scope, lock, crc=crc)
     settled = _settled_source(source)
     findings = []
-    update: Update = "created"
+    update: LockUpdate = "created"
     if lock is not None:
         known = crc and lock.tensors.has_checksums()
         findings = compare(scope, lock, crc=known, allow_extra=False)
@@ -70,7 +70,7 @@ def update_lock(
     if update != "unchanged":
         with _staged(path, replace_it=lock is not None) as write:
             _spell(spell, settled, rows, write)
-    return Report(
+    return LockReport(
         source=source,
         lock=path,
         tensors=scope.tensors,

@@ -16,21 +16,21 @@ from ckpttool.checkpoint.selection.select import Selector
 from ckpttool.errors import CkptError, UnsupportedError
 from ckpttool.objects.keys import GRAPH_KEY
 from ckpttool.query.diff import index as diff_index
-from ckpttool.query.diff.index import Fingerprint, Matching, Side
+from ckpttool.query.diff.index import Fingerprint, Side, TensorPairs
 from ckpttool.query.diff.renames import Rename, find_renames
 from ckpttool.query.diff.results import (
     CHANGES,
     LETTERS,
-    Change,
     Diff,
     Element,
     GraphChange,
     GraphDiff,
     MatchedBy,
     ScopeMove,
+    TensorChange,
     TensorDiff,
     Tolerance,
-    Values,
+    ValueDifference,
 )
 from ckpttool.query.diff.scopes import find_moves, rename_map
 from ckpttool.query.listing import DamagedRow, TensorRow
@@ -39,15 +39,15 @@ from ckpttool.storage.work import Progress
 __all__ = [
     "CHANGES",
     "LETTERS",
-    "Change",
     "Diff",
     "Element",
     "GraphChange",
     "GraphDiff",
     "ScopeMove",
+    "TensorChange",
     "TensorDiff",
     "Tolerance",
-    "Values",
+    "ValueDifference",
     "compare",
     "diff",
 ]
@@ -145,7 +145,7 @@ class _Comparison:
         self._everything = everything
         self._trusted = diff_index.trusted(a.source, b.source)
         self._by_key = not (a.source.style == b.source.style == "object")
-        self._matching = Matching(a.rows, b.rows, ((), ()))
+        self._matching = TensorPairs(a.rows, b.rows, ((), ()))
         self._renames: list[Rename] = []
         self._found: list[TensorDiff] = []
         # How many more are equal, of which nothing is kept.
@@ -326,7 +326,7 @@ class _Comparison:
     def result(self) -> Diff:
         """Return what was found."""
         moves = self._moves(each for each in self._found if each.change == "renamed")
-        counts: Counter[Change] = Counter(each.change for each in self._found)
+        counts: Counter[TensorChange] = Counter(each.change for each in self._found)
         if self._equal:
             counts["equal"] += self._equal
         tensors = [each for each in self._found if self._everything or each.change != "equal"]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ckpttool.query.diff.results import Element, Tolerance, Values
+from ckpttool.query.diff.results import Element, Tolerance, ValueDifference
 from ckpttool.query.values.parts import SMALL_FLOATS, SMALL_INTEGERS
 from ckpttool.query.values.texts import Formatter
 from ckpttool.tensor.dtypes import STRING, VARIANT, DType
@@ -82,7 +82,7 @@ class Comparer:
                 self._compare_piece(piece_a, piece_b, start + at, tally)
         return tally
 
-    def values(self, tally: Tally, shape: Shape) -> Values:
+    def values(self, tally: Tally, shape: Shape) -> ValueDifference:
         """Return what was found in a whole tensor.
 
         Args:
@@ -93,7 +93,7 @@ class Comparer:
         for dim in shape:
             count *= dim
         bare = self._objects or self.dtype.name == "bool"
-        return Values(
+        return ValueDifference(
             differing=tally.differing,
             elements=count,
             max_abs=None if bare or tally.at < 0 else tally.max_abs,

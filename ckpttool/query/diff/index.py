@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from ckpttool.bundle.naming import shard_path
 from ckpttool.checkpoint.open import Checkpoint
-from ckpttool.checkpoint.selection.select import Listed, Rule, Selector
+from ckpttool.checkpoint.selection.select import Listed, SelectionRule, Selector
 from ckpttool.errors import CkptError, MissingFileError, TruncatedError
 from ckpttool.objects.keys import GRAPH_KEY
 from ckpttool.query.listing import DamagedRow, TensorRow, damaged_rows, tensor_rows
@@ -51,7 +51,7 @@ class Side:
 
 
 @dataclass(slots=True)
-class Matching:
+class TensorPairs:
     """Tensors brought together by name; the object graph is none of them.
 
     Attributes:
@@ -88,7 +88,7 @@ def survey(
         rows = tensor_rows(ckpt)
         damaged = {row.key: row for row in damaged_rows(ckpt)}
         sides.append(Side(ckpt, Source.of(ckpt, rows), rows, None, damaged))
-    rules = [Rule(pattern, include=False) for pattern in ignore]
+    rules = [SelectionRule(pattern, include=False) for pattern in ignore]
     if rules:
         for side, (rows, broken) in zip(sides, _selected(Selector(rules), sides), strict=True):
             side.rows = rows
@@ -134,14 +134,14 @@ def choose_with_damaged(
     ]
 
 
-def match_keys(a: Side, b: Side) -> Matching:
+def match_keys(a: Side, b: Side) -> TensorPairs:
     """Bring tensors together by key."""
     keys_a, keys_b = keys_of(a.rows), keys_of(b.rows)
     if keys_a == keys_b:
         places = [at for at, key in enumerate(keys_a) if key != GRAPH_KEY]
-        return Matching(a.rows, b.rows, (array("q", places), array("q", places)))
+        return TensorPairs(a.rows, b.rows, (array("q", places), array("q", places)))
     rest = {key: at for at, key in enumerate(keys_b) if key != GRAPH_KEY}
-    matching = Matching(a.rows, b.rows, (array("q"), array("q")))
+    matching = TensorPairs(a.rows, b.rows, (array("q"), array("q")))
     at_a, at_b = array("q"), array("q")
     for at, key in enumerate(keys_a):
         other = rest.pop(key, None)
@@ -160,7 +160,7 @@ def keys_of(rows: Sequence[TensorRow]) -> list[str]:
     return rows.keys if isinstance(rows, BundleRows) else [row.key for row in rows]
 
 
-def match_full_names(a: Side, b: Side, matching: Matching) -> None:
+def match_full_names(a: Side, b: Side, matching: TensorPairs) -> None:
     """Bring together what is left by full name, where one side alone is object-based.
 
     Raises:
@@ -207,7 +207,7 @@ def same_bytes(a: TensorRow, b: TensorRow) -> bool:
     return (not a.slices and not b.slices) or _layout(a) == _layout(b)
 
 
-def unlike(matching: Matching, places: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+def unlike(matching: TensorPairs, places: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
     """Leave out the places of tensors that are the `same_bytes`, as far as it is quickly told.
 
     Args:

@@ -9,8 +9,8 @@ from typing import Literal
 
 from ckpttool.metagraph.compare.changes import PARTS as PARTS
 from ckpttool.metagraph.compare.changes import ChangeWord as ChangeWord
+from ckpttool.metagraph.compare.changes import GraphPart as GraphPart
 from ckpttool.metagraph.compare.changes import MetaGraphChange as MetaGraphChange
-from ckpttool.metagraph.compare.changes import Part as Part
 from ckpttool.metagraph.compare.graphs import compare_metagraphs
 from ckpttool.metagraph.facts import read_messages
 from ckpttool.query.metagraph.document import find_graph
@@ -38,7 +38,7 @@ class MetaGraphPair:
         """Whether both files have it and nothing differs."""
         return self.presence == "both" and not self.changes
 
-    def counts(self) -> Counter[tuple[Part, ChangeWord]]:
+    def counts(self) -> Counter[tuple[GraphPart, ChangeWord]]:
         """Return how many changes there are of each sort."""
         return Counter((each.part, each.change) for each in self.changes)
 

@@ -11,7 +11,7 @@ from ckpttool.query.listing import DamagedRow, TensorRow
 from ckpttool.query.source import Source
 
 # In the order in which they are told.
-Change = Literal[
+TensorChange = Literal[
     "added",
     "removed",
     "renamed",
@@ -22,9 +22,9 @@ Change = Literal[
     "unreadable",
     "equal",
 ]
-CHANGES: tuple[Change, ...] = get_args(Change)
+CHANGES: tuple[TensorChange, ...] = get_args(TensorChange)
 # The letters of `git diff --name-status`.
-LETTERS: dict[Change, str] = {
+LETTERS: dict[TensorChange, str] = {
     "equal": "=",
     "added": "A",
     "removed": "D",
@@ -36,7 +36,7 @@ LETTERS: dict[Change, str] = {
     "unreadable": "X",
 }
 MatchedBy = Literal["key", "full_name", "content"]
-Verdict = Literal["equal", "different", "unknown"]
+DiffVerdict = Literal["equal", "different", "unknown"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class Element:
 
 
 @dataclass(frozen=True, slots=True)
-class Values:
+class ValueDifference:
     """How the values of a tensor differ.
 
     A distance is `|a - b|`; it is infinite where one of the two is NaN, and zero where both are.
@@ -120,11 +120,11 @@ class TensorDiff:
         reason: why they cannot be compared or read.
     """
 
-    change: Change
+    change: TensorChange
     a: TensorRow | None
     b: TensorRow | None
     matched: MatchedBy = "key"
-    values: Values | None = None
+    values: ValueDifference | None = None
     candidates: tuple[str, ...] = ()
     guessed: bool = False
     reason: str | None = None
@@ -229,12 +229,12 @@ class Diff:
     moves: tuple[ScopeMove, ...]
     graph: GraphDiff | None
     problems: tuple[CkptError, ...]
-    counts: Counter[Change]
+    counts: Counter[TensorChange]
     rename_map: dict[str, str] | None
     damaged: tuple[tuple[DamagedRow, ...], tuple[DamagedRow, ...]] = ((), ())
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> DiffVerdict:
         """The answer: what could not be read makes it "unknown"."""
         if self.problems:
             return "unknown"

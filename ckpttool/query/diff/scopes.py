@@ -18,7 +18,7 @@ _MAX_DEPTH = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class TensorPlace:
     """Where a tensor is: the path of its object, or its key.
 
     Attributes:
@@ -37,13 +37,13 @@ class _Mixed:
 _MIXED = _Mixed()
 
 
-def place_of(row: TensorRow, *, by_key: bool = False) -> Place:
+def place_of(row: TensorRow, *, by_key: bool = False) -> TensorPlace:
     """Return where a tensor is, or with `by_key` its key alone."""
     parts = split_key(row.key) if row.object_path is not None and not by_key else None
     if parts is None:
-        return Place(row.key)
+        return TensorPlace(row.key)
     path = "/".join(parts.path)
-    return Place(path, "/".join(parts.slot.optimizer) if parts.slot is not None else None)
+    return TensorPlace(path, "/".join(parts.slot.optimizer) if parts.slot is not None else None)
 
 
 def find_moves(
@@ -162,7 +162,7 @@ def _by_depth(path: str) -> tuple[int, str]:
 
 
 def _counted(
-    moves: dict[str, str], renames: Sequence[tuple[Place, Place, bool]]
+    moves: dict[str, str], renames: Sequence[tuple[TensorPlace, TensorPlace, bool]]
 ) -> list[ScopeMove]:
     tensors = dict.fromkeys(moves, 0)
     guessed = dict.fromkeys(moves, 0)
@@ -175,13 +175,13 @@ def _counted(
     return [ScopeMove(old, moves[old], tensors[old], guessed[old]) for old in sorted(moves)]
 
 
-def _paths(place: Place) -> Iterator[str]:
+def _paths(place: TensorPlace) -> Iterator[str]:
     yield place.path
     if place.optimizer is not None:
         yield place.optimizer
 
 
-def _steps(old: Place, new: Place) -> Iterator[tuple[str, str]]:
+def _steps(old: TensorPlace, new: TensorPlace) -> Iterator[tuple[str, str]]:
     """Yield what became of the objects that a tensor goes by."""
     yield old.path, new.path
     if old.optimizer is not None and new.optimizer is not None:

@@ -19,7 +19,7 @@ import numpy as np
 from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.errors import CkptError
 from ckpttool.query.diff.elements import Comparer, Tally
-from ckpttool.query.diff.results import Tolerance, Values
+from ckpttool.query.diff.results import Tolerance, ValueDifference
 from ckpttool.query.listing import TensorRow
 from ckpttool.query.values.parts import Part
 from ckpttool.storage.work import Progress, startable_threads, thread_count
@@ -37,7 +37,7 @@ _AHEAD = 32
 
 Pair = tuple[TensorRow, TensorRow]
 # How the values of a pair differ; None if they do not; an error if they could not be read.
-Outcome = Values | None | CkptError
+Outcome = ValueDifference | None | CkptError
 
 
 def compare_values(

@@ -38,10 +38,10 @@ from ckpttool.storage.staged_file import StagedFile
 from ckpttool.storage.staging import StagedFiles
 
 __all__ = [
-    "FORMS",
-    "Form",
+    "GRAPH_FORMS",
     "GraphAddress",
     "GraphDocument",
+    "GraphForm",
     "JsonForm",
     "Loss",
     "choose_graph",
@@ -54,8 +54,8 @@ __all__ = [
     "write_graph",
 ]
 
-Form = Literal["json", "pbtxt", "pb"]
-FORMS: tuple[Form, ...] = ("json", "pbtxt", "pb")
+GraphForm = Literal["json", "pbtxt", "pb"]
+GRAPH_FORMS: tuple[GraphForm, ...] = ("json", "pbtxt", "pb")
 _SPLIT_MODEL = "saved_model.cpb"
 _SLICE = 1 << 22
 
@@ -142,7 +142,7 @@ def choose_graph(
 
 def write_graph(
     document: GraphDocument,
-    form: Form,
+    form: GraphForm,
     write: Callable[[bytes], object],
     json_form: JsonForm | None = None,
 ) -> tuple[Loss, ...]:
@@ -170,7 +170,7 @@ def write_graph(
     return found
 
 
-def losses(document: GraphDocument, form: Form, json_form: JsonForm) -> tuple[Loss, ...]:
+def losses(document: GraphDocument, form: GraphForm, json_form: JsonForm) -> tuple[Loss, ...]:
     """Return what a form of a graph does not have, or has in another way, without writing it."""
     if form == "pb":
         return ()
@@ -179,7 +179,7 @@ def losses(document: GraphDocument, form: Form, json_form: JsonForm) -> tuple[Lo
 
 def save_graph(
     document: GraphDocument,
-    form: Form,
+    form: GraphForm,
     path: str,
     json_form: JsonForm | None = None,
     *,

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ckpttool.checkpoint.open import Checkpoint
-from ckpttool.checkpoint.selection.select import Rule, Selector, Step
+from ckpttool.checkpoint.selection.select import SelectionRule, Selector, Step
 from ckpttool.errors import CkptError, SelectionError
 from ckpttool.query.listing import DamagedRow, TensorRow, damaged_rows, tensor_rows
 from ckpttool.query.source import select_rows
@@ -105,7 +105,7 @@ class _Finder:
 
     def matching(self, pattern: str) -> list[Target]:
         """Return what one pattern selects, in the order of the keys."""
-        return self.select(Selector([Rule(pattern)]))
+        return self.select(Selector([SelectionRule(pattern)]))
 
     def select(self, selector: Selector) -> list[Target]:
         """Return what is selected, in the order of the keys."""

@@ -2,7 +2,8 @@
 
 addresses   all checkpoints that an address means
 checkpoint  one checkpoint with its graph, again while it is being saved
-bundle      the legacy     one checkpoint of format V1
+bundle      the files of one checkpoint, by means of those below
+legacy     one checkpoint of format V1
 table      the index as a table, past what is damaged in it
 index      header and entries; slices against tensors
 slices     whether slices fill a tensor

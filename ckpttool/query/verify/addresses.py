@@ -10,7 +10,7 @@ from ckpttool.bundle.naming import index_path
 from ckpttool.checkpoint.folder import file_status, is_regular, list_checkpoints
 from ckpttool.checkpoint.locate import EXPORT_META, SAVED_MODEL_NAMES, has_graph_file, locate
 from ckpttool.errors import CkptError, MissingFileError
-from ckpttool.query.verify.checkpoint import Patience, verify_checkpoint
+from ckpttool.query.verify.checkpoint import RetryTime, verify_checkpoint
 from ckpttool.query.verify.findings import Finding, finding
 from ckpttool.query.verify.folder import check_folder
 from ckpttool.query.verify.names import FolderNames
@@ -105,7 +105,7 @@ class _Run:
         self._fast = fast
         self._jobs = jobs
         self._on_progress = on_progress
-        self._patience = Patience()
+        self._patience = RetryTime()
         self._names: FolderNames | None = None
         # Of the folder: how many data shards its checkpoints have, and how many were removed.
         self._counts: dict[str, int | None] = {}

@@ -13,14 +13,12 @@ from ckpttool.objects.keys import GRAPH_KEY
 from ckpttool.query.source import Source
 from ckpttool.query.verify.checksums import judge, mixed_saves
 from ckpttool.query.verify.data import read_shards
-from ckpttool.query.verify.extents import Layout, lay_out
+from ckpttool.query.verify.extents import ShardLayout, lay_out
 from ckpttool.query.verify.findings import Finding, finding
 from ckpttool.query.verify.index import IndexSurvey, survey_index
 from ckpttool.query.verify.names import FolderNames
-from ckpttool.storage.source import RandomAccessFile
+from ckpttool.storage.source import Identity, RandomAccessFile, identity_of
 from ckpttool.storage.work import Progress
-
-Identity = tuple[int, int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +98,7 @@ def verify_bundle(
     )
 
 
-def _judge(prefix: str, layout: Layout, names: FolderNames) -> list[Finding]:
+def _judge(prefix: str, layout: ShardLayout, names: FolderNames) -> list[Finding]:
     findings: list[Finding] = []
     short = {each.path for each in layout.findings if each.code == "shard-short"}
     for shard in layout.shards:
@@ -112,7 +110,7 @@ def _judge(prefix: str, layout: Layout, names: FolderNames) -> list[Finding]:
 
 
 def _source(
-    prefix: str, typed: str, survey: IndexSurvey, layout: Layout, index_bytes: int
+    prefix: str, typed: str, survey: IndexSurvey, layout: ShardLayout, index_bytes: int
 ) -> Source | None:
     header = survey.header
     if header is None:
@@ -133,10 +131,9 @@ def _source(
 def identity_now(path: str) -> Identity | None:
     """Return what changes when a file is replaced or written to; None if it is gone."""
     try:
-        status = os.stat(path)
+        return identity_of(os.stat(path))
     except OSError:
         return None
-    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def changed_files(looked_at: Mapping[str, Identity | None]) -> list[str]:

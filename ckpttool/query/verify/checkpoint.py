@@ -10,11 +10,12 @@ from contextlib import suppress
 
 from ckpttool.bundle.naming import index_path
 from ckpttool.errors import CkptError, MissingFileError
-from ckpttool.query.verify.bundle import CheckpointResult, Identity, changed_files, verify_bundle
+from ckpttool.query.verify.bundle import CheckpointResult, changed_files, verify_bundle
 from ckpttool.query.verify.findings import finding, finding_of
 from ckpttool.query.verify.folder import check_siblings
 from ckpttool.query.verify.names import FolderNames
 from ckpttool.query.verify.report import Report, Subject
+from ckpttool.storage.source import Identity
 from ckpttool.storage.work import Progress
 
 # How long is waited, in all, for saves that are under way.
@@ -27,7 +28,7 @@ _Looks = Mapping[str, Identity | None]
 _UNSETTLED = ("changed-while-reading", "being-written")
 
 
-class Patience:
+class RetryTime:
     """What is left of the time for looking at checkpoints again."""
 
     def __init__(self) -> None:
@@ -66,7 +67,7 @@ class Patience:
 def verify_checkpoint(
     subject: Subject,
     names: FolderNames,
-    patience: Patience,
+    patience: RetryTime,
     *,
     fast: bool,
     jobs: int | None,
@@ -185,7 +186,7 @@ def _look_at_files(
     )
 
 
-def _is_unsettled(report: Report, looked_at: _Looks, subject: Subject, patience: Patience) -> bool:
+def _is_unsettled(report: Report, looked_at: _Looks, subject: Subject, patience: RetryTime) -> bool:
     """Tell whether another look may find something else."""
     if any(each.code in _UNSETTLED for each in report.findings):
         return True

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Iterator
 from ckpttool.coding.checksum import crc32c, joined_crc
 from ckpttool.errors import CkptError
 from ckpttool.query.verify.extents import Extent, Shard
-from ckpttool.storage.work import Progress, start_threads, thread_count
 from ckpttool.storage.source import RandomAccessFile
+from ckpttool.storage.work import Progress, start_threads, thread_count
 from ckpttool.tensor.dtypes import STRING, VARIANT
 from ckpttool.tensor.verifier import make_verifier
 

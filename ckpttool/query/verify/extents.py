@@ -90,7 +90,7 @@ class Shard:
 
 
 @dataclass(slots=True)
-class Layout:
+class ShardLayout:
     """The data shards of a bundle.
 
     Attributes:
@@ -104,9 +104,9 @@ class Layout:
     findings: list[Finding] = field(default_factory=list)
 
 
-def lay_out(prefix: str, survey: IndexSurvey, names: FolderNames) -> Layout:
+def lay_out(prefix: str, survey: IndexSurvey, names: FolderNames) -> ShardLayout:
     """Hold what an index says against the sizes of the data shards; none of them is opened."""
-    layout = Layout()
+    layout = ShardLayout()
     num_shards = survey.header.num_shards if survey.header is not None else 0
     by_shard: dict[int, list[Stored]] = {}
     for stored in survey.stored:
@@ -123,7 +123,7 @@ def lay_out(prefix: str, survey: IndexSurvey, names: FolderNames) -> Layout:
     return layout
 
 
-def _size_of(path: str, users: list[Stored], layout: Layout) -> int | None:
+def _size_of(path: str, users: list[Stored], layout: ShardLayout) -> int | None:
     try:
         status = os.stat(path)
     except (FileNotFoundError, NotADirectoryError):
@@ -224,7 +224,7 @@ def _find_holes(shard: Shard, extents: list[Extent], findings: list[Finding]) ->
 
 
 def _check_unused(
-    prefix: str, num_shards: int, used: set[int], layout: Layout, names: FolderNames
+    prefix: str, num_shards: int, used: set[int], layout: ShardLayout, names: FolderNames
 ) -> None:
     """Look at the data shards that are counted and hold no tensor."""
     shards = names.shards(os.path.basename(prefix))

@@ -10,10 +10,10 @@ from ckpttool.checkpoint.locate import Location, location_of
 from ckpttool.query.source import Source
 from ckpttool.query.verify.findings import Finding, Severity
 
-Kind = Literal["checkpoint", "folder", "graph"]
-Verdict = Literal["ok", "structure-ok", "unchecked", "damaged"]
+ReportKind = Literal["checkpoint", "folder", "graph"]
+VerifyVerdict = Literal["ok", "structure-ok", "unchecked", "damaged"]
 # From the best to the worst.
-VERDICTS: tuple[Verdict, ...] = ("ok", "structure-ok", "unchecked", "damaged")
+VERIFY_VERDICTS: tuple[VerifyVerdict, ...] = ("ok", "structure-ok", "unchecked", "damaged")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Subject:
 
     path: str
     prefix: str
-    kind: Kind = "checkpoint"
+    kind: ReportKind = "checkpoint"
     location: Location | None = None
     files: CheckpointFiles | None = None
 
@@ -66,7 +66,7 @@ class Report:
 
     path: str
     prefix: str
-    kind: Kind
+    kind: ReportKind
     source: Source | None
     tensors: int
     bytes_read: int
@@ -77,7 +77,7 @@ class Report:
         """Return how many findings are of a severity."""
         return sum(each.severity == severity for each in self.findings)
 
-    def verdict(self, *, strict: bool = False) -> Verdict:
+    def verdict(self, *, strict: bool = False) -> VerifyVerdict:
         """Sum the findings up.
 
         Damage counts before what could not be looked at. A checkpoint or a graph is only "ok" if

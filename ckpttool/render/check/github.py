@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TextIO
 
 from ckpttool.printable import printable
-from ckpttool.query.check.findings import Finding, Report
+from ckpttool.query.check.findings import LockFinding, LockReport
 from ckpttool.query.grouping import short_name
 from ckpttool.render.check.words import message, summary
 
@@ -19,7 +19,7 @@ from ckpttool.render.check.words import message, summary
 _MAX_SHOWN = 10
 
 
-def write_github(report: Report, stream: TextIO) -> None:
+def write_github(report: LockReport, stream: TextIO) -> None:
     """Write an annotation for each finding, and a line for the log that says what came of it.
 
     Where GitHub does not show them all, the first annotation says what there is.
@@ -33,7 +33,7 @@ def write_github(report: Report, stream: TextIO) -> None:
     stream.write(f"ckpt check: {report.verdict}: {summary(report)}\n")
 
 
-def _command(report: Report, finding: Finding | None, title: str, text: str) -> str:
+def _command(report: LockReport, finding: LockFinding | None, title: str, text: str) -> str:
     properties = {"title": title}
     if report.lock is not None:
         place = {"file": printable(report.lock)}

@@ -14,13 +14,13 @@ from typing import TextIO
 from xml.sax.saxutils import escape, quoteattr
 
 from ckpttool.printable import printable
-from ckpttool.query.check.findings import Finding, Report
+from ckpttool.query.check.findings import LockFinding, LockReport
 from ckpttool.render.check.words import message
 
 
-def write_junit(report: Report, stream: TextIO) -> None:
+def write_junit(report: LockReport, stream: TextIO) -> None:
     """Write the report of a check as one XML document."""
-    findings: dict[str, list[Finding]] = {}
+    findings: dict[str, list[LockFinding]] = {}
     for each in report.findings:
         findings.setdefault(each.tensor.key, []).append(each)
     errors = sum(_element(found) == "error" for found in findings.values())
@@ -48,11 +48,11 @@ def write_junit(report: Report, stream: TextIO) -> None:
     stream.write("  </testsuite>\n</testsuites>\n")
 
 
-def _element(findings: list[Finding]) -> str:
+def _element(findings: list[LockFinding]) -> str:
     return "error" if any(each.problem == "unreadable" for each in findings) else "failure"
 
 
-def _place(report: Report, findings: list[Finding]) -> dict[str, object]:
+def _place(report: LockReport, findings: list[LockFinding]) -> dict[str, object]:
     place: dict[str, object] = {}
     if report.lock is not None:
         place["file"] = report.lock

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TextIO
 
 from ckpttool.printable import printable
-from ckpttool.query.check.findings import Report
+from ckpttool.query.check.findings import LockReport
 from ckpttool.render.cells import Column, Row
 from ckpttool.render.check.words import summary
 from ckpttool.render.table import code_span, write_rows
@@ -17,7 +17,7 @@ _MAX_TABLE = 60_000
 
 
 def write_markdown(
-    report: Report, rows: Sequence[Row], columns: Sequence[Column], stream: TextIO
+    report: LockReport, rows: Sequence[Row], columns: Sequence[Column], stream: TextIO
 ) -> None:
     """Write a line that says what came of it and, where there is something to tell, a table.
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TextIO, cast
 
 from ckpttool.printable import printable
-from ckpttool.query.check.findings import PROBLEMS, Finding, Report
+from ckpttool.query.check.findings import PROBLEMS, LockFinding, LockReport
 from ckpttool.query.grouping import short_name
 from ckpttool.query.listing import TensorRow
 from ckpttool.render.cells import Column
@@ -28,7 +28,7 @@ _COLUMNS = (
 _STYLES = {"ok": "green", "failed": "bold red", "unknown": "bold yellow"}
 
 
-def write_report(report: Report, format: str, stream: TextIO, terminal: Terminal) -> None:
+def write_report(report: LockReport, format: str, stream: TextIO, terminal: Terminal) -> None:
     """Write what came of a check.
 
     Args:
@@ -65,7 +65,7 @@ def write_report(report: Report, format: str, stream: TextIO, terminal: Terminal
         write_rows(rows, _COLUMNS, cast(RowFormat, format), stream, terminal=terminal)
 
 
-def _human_columns(report: Report) -> tuple[Column, ...]:
+def _human_columns(report: LockReport) -> tuple[Column, ...]:
     problem = Column("change" if report.update else "problem", style=_problem_style(report))
     expected = _COLUMNS[2]
     if any(each.graph is not None for each in report.findings):
@@ -74,17 +74,17 @@ def _human_columns(report: Report) -> tuple[Column, ...]:
     return (Column("tensor", fold=True), problem, expected, _COLUMNS[3])
 
 
-def _human_rows(report: Report) -> list[tuple[object, ...]]:
+def _human_rows(report: LockReport) -> list[tuple[object, ...]]:
     return [
         (short_name(each.tensor), label(each, report), *sides(each)) for each in report.findings
     ]
 
 
-def _problem_style(report: Report) -> str:
+def _problem_style(report: LockReport) -> str:
     return "yellow" if report.update else "red"
 
 
-def _write_for_people(report: Report, stream: TextIO, terminal: Terminal) -> None:
+def _write_for_people(report: LockReport, stream: TextIO, terminal: Terminal) -> None:
     style = _STYLES[report.verdict]
     shown: str = report.verdict if report.verdict == "ok" else report.verdict.upper()
     about = report.source.prefix
@@ -99,7 +99,7 @@ def _write_for_people(report: Report, stream: TextIO, terminal: Terminal) -> Non
         write_rows(_human_rows(report), columns, "table", stream, terminal=terminal)
 
 
-def _document(report: Report) -> dict[str, object]:
+def _document(report: LockReport) -> dict[str, object]:
     return {
         "schema": SCHEMA,
         "verdict": report.verdict,
@@ -123,7 +123,7 @@ def _document(report: Report) -> dict[str, object]:
     }
 
 
-def _finding_document(finding: Finding) -> dict[str, object]:
+def _finding_document(finding: LockFinding) -> dict[str, object]:
     numbers, graph = finding.nonfinite, finding.graph
     return {
         "problem": finding.problem,

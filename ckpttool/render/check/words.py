@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ckpttool.errors import CkptError
 from ckpttool.query.check.checkpoint import checksums
-from ckpttool.query.check.findings import PROBLEMS, Finding, Problem, Report
+from ckpttool.query.check.findings import PROBLEMS, LockFinding, LockReport, Problem
 from ckpttool.query.listing import TensorRow
 from ckpttool.render import humanize
 
@@ -27,14 +27,14 @@ def checksum(row: TensorRow) -> str | None:
     return ", ".join(texts)
 
 
-def label(finding: Finding, report: Report) -> str:
+def label(finding: LockFinding, report: LockReport) -> str:
     """Return the problem of a finding as people read it."""
     if report.update is None:
         return finding.problem
     return _CHANGES.get(finding.problem, finding.problem)
 
 
-def sides(finding: Finding) -> tuple[str | None, str | None]:
+def sides(finding: LockFinding) -> tuple[str | None, str | None]:
     """Return what the lock has and what the checkpoint has, as far as it matters."""
     locked, found = finding.locked, finding.found
     if finding.error is not None:
@@ -56,7 +56,7 @@ def sides(finding: Finding) -> tuple[str | None, str | None]:
     return checksum(locked), checksum(found)
 
 
-def message(finding: Finding) -> str:
+def message(finding: LockFinding) -> str:
     """Return what is wrong with a tensor in a sentence without its name; not yet printable."""
     locked, found = sides(finding)
     if finding.problem == "missing":
@@ -76,7 +76,7 @@ def message(finding: Finding) -> str:
     return f"{finding.problem} is {found or 'not stored'}; the lock has {locked or 'none'}"
 
 
-def counts(report: Report) -> str:
+def counts(report: LockReport) -> str:
     """Return how many findings there are of each problem: `1 missing, 2 shape`."""
     return ", ".join(
         f"{count:,} {_CHANGES.get(problem, problem) if report.update else problem}"
@@ -85,7 +85,7 @@ def counts(report: Report) -> str:
     )
 
 
-def summary(report: Report) -> str:
+def summary(report: LockReport) -> str:
     """Return what was looked at, and what came of it, without the names of files."""
     parts = []
     if report.update is not None:
@@ -106,7 +106,7 @@ def summary(report: Report) -> str:
     return "; ".join(parts)
 
 
-def _compared(report: Report) -> str:
+def _compared(report: LockReport) -> str:
     if report.lock is None:
         return humanize.counted(len(report.tensors), "tensor")
     return f"{humanize.counted(report.compared, 'tensor')} compared"
@@ -118,7 +118,7 @@ def _reason(error: CkptError) -> str:
     return ": ".join(filter(None, parts))
 
 
-def _counted(finding: Finding) -> str:
+def _counted(finding: LockFinding) -> str:
     numbers, row = finding.nonfinite, finding.tensor
     if numbers is None:
         return ""

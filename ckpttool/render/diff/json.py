@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TextIO
 
-from ckpttool.query.diff.results import CHANGES, LETTERS, Diff, TensorDiff, Values
+from ckpttool.query.diff.results import CHANGES, LETTERS, Diff, TensorDiff, ValueDifference
 from ckpttool.query.diff.series import Series, StepRow
 from ckpttool.query.listing import DamagedRow, TensorRow
 from ckpttool.render.jsonout import write_json, write_jsonl
@@ -100,7 +100,7 @@ def _side(row: TensorRow | None) -> dict[str, object] | None:
     }
 
 
-def _values(values: Values | None) -> dict[str, object] | None:
+def _values(values: ValueDifference | None) -> dict[str, object] | None:
     if values is None:
         return None
     worst = values.worst

@@ -7,7 +7,14 @@ from textwrap import wrap
 from typing import TextIO, cast
 
 from ckpttool.printable import printable, unprintable
-from ckpttool.query.diff.results import CHANGES, Change, Diff, GraphChange, GraphDiff, TensorDiff
+from ckpttool.query.diff.results import (
+    CHANGES,
+    Diff,
+    GraphChange,
+    GraphDiff,
+    TensorChange,
+    TensorDiff,
+)
 from ckpttool.query.diff.series import Series
 from ckpttool.render import humanize
 from ckpttool.render.aligned import write_table
@@ -121,7 +128,7 @@ def _write_for_people(diff: Diff, stream: TextIO, terminal: Terminal, *, everyth
 
 
 def _write_section(
-    change: Change,
+    change: TensorChange,
     tensors: Sequence[TensorDiff],
     stream: TextIO,
     terminal: Terminal,

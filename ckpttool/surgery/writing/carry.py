@@ -28,7 +28,7 @@ OnBytes = Callable[[int], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Extent:
+class SourceExtent:
     """The bytes of a tensor, or of a slice of it, in a shard of the source."""
 
     key: str
@@ -39,7 +39,7 @@ def carry_shard(
     staged: StagedFiles,
     source: RandomAccessFile,
     destination: str,
-    extents: Iterable[Extent],
+    extents: Iterable[SourceExtent],
     *,
     mode: DataMode,
     big_endian: bool,
@@ -99,7 +99,7 @@ def check_room(destination: str, size: int) -> None:
 
 def copy_extent(
     file: RandomAccessFile,
-    extent: Extent,
+    extent: SourceExtent,
     write: Callable[[memoryview], None],
     *,
     big_endian: bool,
@@ -133,7 +133,7 @@ def copy_extent(
         )
 
 
-def verify_extent(file: RandomAccessFile, extent: Extent, *, big_endian: bool) -> None:
+def verify_extent(file: RandomAccessFile, extent: SourceExtent, *, big_endian: bool) -> None:
     """Check the bytes of one tensor against its crc32c.
 
     Raises:
@@ -145,7 +145,7 @@ def verify_extent(file: RandomAccessFile, extent: Extent, *, big_endian: bool) -
 def _copy_whole(
     file: RandomAccessFile,
     copy: StagedFile,
-    extents: Iterable[Extent],
+    extents: Iterable[SourceExtent],
     *,
     big_endian: bool,
     on_bytes: OnBytes,

@@ -12,19 +12,19 @@ from ckpttool.errors import CkptError, SurgeryError, TruncatedError
 from ckpttool.objects.keys import GRAPH_KEY
 from ckpttool.storage.source import Identity, RandomAccessFile, file_error, identity_of
 from ckpttool.surgery.plan import Plan
-from ckpttool.surgery.writing.carry import Extent, verify_extent
+from ckpttool.surgery.writing.carry import SourceExtent, verify_extent
 from ckpttool.surgery.writing.links import refuse_foreign
 
 
-def carried_extents(plan: Plan) -> dict[int, list[Extent]]:
+def carried_extents(plan: Plan) -> dict[int, list[SourceExtent]]:
     """Return what is kept of each data shard of a bundle: its tensors, and an unchanged graph."""
-    extents: dict[int, list[Extent]] = {}
+    extents: dict[int, list[SourceExtent]] = {}
     for tensor in plan.tensors:
         for part in tensor.parts:
-            extents.setdefault(part.shard_id, []).append(Extent(tensor.source_key, part))
+            extents.setdefault(part.shard_id, []).append(SourceExtent(tensor.source_key, part))
     if plan.graph is not None and not plan.graph_changed:
         graph = plan.source.bundle.entries[GRAPH_KEY]
-        extents.setdefault(graph.shard_id, []).append(Extent(GRAPH_KEY, graph))
+        extents.setdefault(graph.shard_id, []).append(SourceExtent(GRAPH_KEY, graph))
     return extents
 
 
@@ -123,7 +123,7 @@ class Watch:
                 raise file_error(error, file.path) from error
             self._files[file.path] = known.get(file.path, found)
 
-    def _look_at(self, path: str, extents: list[Extent]) -> None:
+    def _look_at(self, path: str, extents: list[SourceExtent]) -> None:
         last = max(extents, key=lambda each: each.entry.offset + each.entry.size)
         end = last.entry.offset + last.entry.size
         try:
@@ -140,7 +140,7 @@ class Watch:
         if status.st_mtime_ns > self._files[self._index][3]:
             self._verify(path, extents)
 
-    def _verify(self, path: str, extents: list[Extent]) -> None:
+    def _verify(self, path: str, extents: list[SourceExtent]) -> None:
         big_endian = self._plan.source.bundle.header.big_endian
         with RandomAccessFile(path) as file:
             for extent in sorted(extents, key=lambda each: each.entry.offset):

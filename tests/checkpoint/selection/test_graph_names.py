@@ -15,7 +15,7 @@ from ckpttool.checkpoint.selection.globs import compile_glob, parse_glob
 from ckpttool.checkpoint.selection.graph_names import Found, GraphNames
 from ckpttool.checkpoint.selection.matching import GlobMatcher
 from ckpttool.checkpoint.selection.patterns import Pattern
-from ckpttool.checkpoint.selection.select import Listed, Rule, Selector
+from ckpttool.checkpoint.selection.select import Listed, SelectionRule, Selector
 from ckpttool.objects.graph import Attribute, Edge, Node, ObjectGraph
 from ckpttool.objects.keys import attribute_key, escape, object_path
 from ckpttool.query.listing import list_tensors
@@ -127,14 +127,18 @@ def test_what_is_left_when_scopes_go(patterns: list[str], left: set[str]) -> Non
     class Opened:
         graph_names = names_of(graph)
 
-    rules = [Rule(pattern, include=False) for pattern in patterns]
+    rules = [SelectionRule(pattern, include=False) for pattern in patterns]
     choice = Selector(rules).choose([Listed(rows, Opened())])  # type: ignore[arg-type]
     assert {row.object_path for row in choice.chosen} == left
 
 
 def test_a_later_pattern_takes_in_again() -> None:
     with open_checkpoint(bundle("v2/tf2.21/keras3_adam/ckpt-1").prefix) as ckpt:
-        rules = [Rule("model", False), Rule("optimizer", False), Rule("**/bias")]
+        rules = [
+            SelectionRule("model", False),
+            SelectionRule("optimizer", False),
+            SelectionRule("**/bias"),
+        ]
         rows = list_tensors(ckpt, Selector(rules)).rows
     assert {row.object_path for row in rows if row.kind == "weight"} == {
         "optimizer/_trainable_variables/1",

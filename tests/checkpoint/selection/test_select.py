@@ -8,7 +8,7 @@ from typing import NamedTuple
 import pytest
 
 from ckpttool.checkpoint.kinds.rules import KINDS
-from ckpttool.checkpoint.selection.select import Rule, Selector
+from ckpttool.checkpoint.selection.select import SelectionRule, Selector
 from ckpttool.errors import FileAccessError, MissingFileError, SelectionError
 from ckpttool.printable import printable
 
@@ -63,7 +63,7 @@ PLAIN = [
 
 def chosen(names: list[Name], *patterns: str, kinds: tuple[str, ...] = ()) -> list[str]:
     """Select by patterns, of which those that begin with a minus exclude."""
-    rules = [Rule(text.removeprefix("-"), include=text[:1] != "-") for text in patterns]
+    rules = [SelectionRule(text.removeprefix("-"), include=text[:1] != "-") for text in patterns]
     found = Selector(rules, kinds=kinds).select(names)
     return [name.object_path or name.key for name in found]
 
@@ -184,13 +184,13 @@ def test_an_unknown_kind_is_an_error_that_names_the_nearest() -> None:
 
 def test_nothing_to_choose_by() -> None:
     assert Selector().selects_all
-    assert not Selector([Rule("a", include=False)]).selects_all
+    assert not Selector([SelectionRule("a", include=False)]).selects_all
     assert Selector().select([]) == []
 
 
 def test_names_that_occur_twice_are_all_selected() -> None:
     names = [Name("x/a", "x"), Name("x/b", "x"), Name("y")]
-    assert Selector([Rule("x")]).select(names) == names[:2]
+    assert Selector([SelectionRule("x")]).select(names) == names[:2]
 
 
 @pytest.mark.parametrize(
@@ -222,7 +222,7 @@ def test_a_pattern_that_selects_nothing_names_near_misses(pattern: str, near: st
 def test_each_pattern_has_to_select_something(patterns: list[str], otherwise: int) -> None:
     with pytest.raises(SelectionError, match="pattern 'nothing' selects nothing"):
         chosen(NET, *patterns)
-    rules = [Rule(text.removeprefix("-"), include=text[:1] != "-") for text in patterns]
+    rules = [SelectionRule(text.removeprefix("-"), include=text[:1] != "-") for text in patterns]
     assert len(Selector(rules).select(NET, strict=False)) == otherwise
 
 
@@ -232,7 +232,7 @@ def test_a_pattern_counts_even_if_a_later_one_undoes_it() -> None:
 
 def test_nothing_selects_nothing_where_there_is_nothing() -> None:
     with pytest.raises(SelectionError, match="there are no tensors"):
-        Selector([Rule("a")]).select([])
+        Selector([SelectionRule("a")]).select([])
 
 
 @pytest.mark.parametrize(
@@ -287,20 +287,20 @@ def test_pattern_files_in_a_circle(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("net\n@b\n")
     (tmp_path / "b").write_text("@a\n")
     with pytest.raises(SelectionError, match="include each other in a circle"):
-        Selector([Rule(f"@{tmp_path}/a")])
+        Selector([SelectionRule(f"@{tmp_path}/a")])
     for number in range(20):
         (tmp_path / str(number)).write_text(f"@{number + 1}\n")
     with pytest.raises(SelectionError, match="include each other in a circle"):
-        Selector([Rule(f"@{tmp_path}/0")])
+        Selector([SelectionRule(f"@{tmp_path}/0")])
 
 
 def test_pattern_files_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(MissingFileError, match="no such file"):
-        Selector([Rule(f"@{tmp_path}/nothing")])
+        Selector([SelectionRule(f"@{tmp_path}/nothing")])
     with pytest.raises(FileAccessError, match="is a directory"):
-        Selector([Rule(f"@{tmp_path}")])
+        Selector([SelectionRule(f"@{tmp_path}")])
     with pytest.raises(SelectionError, match=r"null (byte|character)"):
-        Selector([Rule("@a\0b")])
+        Selector([SelectionRule("@a\0b")])
 
 
 @pytest.fixture(scope="module")

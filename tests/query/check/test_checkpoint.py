@@ -13,10 +13,10 @@ import pytest
 
 import ckpttool
 from ckpttool.checkpoint.open import Checkpoint, open_checkpoint
-from ckpttool.checkpoint.selection.select import Rule, Selector
+from ckpttool.checkpoint.selection.select import SelectionRule, Selector
 from ckpttool.errors import CkptError, MissingFileError, NotFoundError, SelectionError
 from ckpttool.query.check.checkpoint import check
-from ckpttool.query.check.findings import Report
+from ckpttool.query.check.findings import LockReport
 from ckpttool.query.check.lock import Lock, LockRows
 from ckpttool.query.listing import TensorRow, list_tensors
 from ckpttool.render.jsonout import encode
@@ -64,12 +64,12 @@ def lock(tmp_path: Path) -> Lock:
         return lock_of(ckpt)
 
 
-def problems(report: Report) -> list[tuple[str, str]]:
+def problems(report: LockReport) -> list[tuple[str, str]]:
     return [(each.problem, each.tensor.key) for each in report.findings]
 
 
 def rules(*patterns: str) -> Selector:
-    return Selector(Rule(pattern) for pattern in patterns)
+    return Selector(SelectionRule(pattern) for pattern in patterns)
 
 
 @pytest.mark.parametrize("fixture", bundles(), ids=lambda fixture: fixture.name)

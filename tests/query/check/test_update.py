@@ -15,11 +15,11 @@ import pytest
 
 import ckpttool
 from ckpttool.checkpoint.open import open_checkpoint
-from ckpttool.checkpoint.selection.select import Rule, Selector
+from ckpttool.checkpoint.selection.select import SelectionRule, Selector
 from ckpttool.errors import CkptError, DestinationError, MissingFileError, SelectionError
 from ckpttool.query.check import update as lock_update
 from ckpttool.query.check.checkpoint import check
-from ckpttool.query.check.findings import Report
+from ckpttool.query.check.findings import LockReport
 from ckpttool.query.check.lock import read_lock
 from ckpttool.query.check.update import update_lock
 from ckpttool.render.check.lock import write_lock
@@ -36,10 +36,10 @@ TENSORS = {
 }
 
 
-def update(prefix: str, path: Path, *patterns: str, **options: Any) -> Report:
+def update(prefix: str, path: Path, *patterns: str, **options: Any) -> LockReport:
     lock = read_lock(str(path)) if path.exists() else None
     kinds = options.pop("kinds", ())
-    selector = Selector([Rule(pattern) for pattern in patterns], kinds=kinds)
+    selector = Selector([SelectionRule(pattern) for pattern in patterns], kinds=kinds)
     with open_checkpoint(prefix) as ckpt:
         return update_lock(ckpt, str(path), lock, write_lock, selector, **options)
 

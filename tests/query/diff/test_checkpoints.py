@@ -14,7 +14,7 @@ import pytest
 import ckpttool
 from ckpttool.bundle.writer import BundleWriter
 from ckpttool.checkpoint.open import open_checkpoint
-from ckpttool.checkpoint.selection.select import Rule, Selector
+from ckpttool.checkpoint.selection.select import SelectionRule, Selector
 from ckpttool.errors import ChecksumError, MissingFileError, SelectionError, TruncatedError
 from ckpttool.objects.keys import GRAPH_KEY
 from ckpttool.query.diff.checkpoints import Diff, TensorDiff, compare, diff
@@ -258,7 +258,7 @@ def test_selection_by_either_side(tmp_path: Path) -> None:
     other = save(tmp_path, "other", {"model/a": np.float32(1), "net/b": np.float32(3)})
 
     def chosen(*patterns: str, **more: Any) -> dict[str, str]:
-        return told(diff(one, other, Selector(map(Rule, patterns), **more)))
+        return told(diff(one, other, Selector(map(SelectionRule, patterns), **more)))
 
     everything = {"model/a": "renamed", "net/b": "value", "x": "removed"}
     assert chosen() == everything
@@ -302,7 +302,7 @@ def test_data_that_are_not_there_are_never_equal(tmp_path: Path, size: int | Non
         assert isinstance(problem, MissingFileError if size is None else TruncatedError)
         assert problem.path == shard_path(other)
     # What was not asked for does not matter.
-    selected = diff(one, other, Selector([Rule("e")]))
+    selected = diff(one, other, Selector([SelectionRule("e")]))
     assert selected.verdict == "equal"
 
 
@@ -319,7 +319,7 @@ def test_what_cannot_be_compared_is_no_equal(tmp_path: Path) -> None:
 
 
 def test_variants(tmp_path: Path) -> None:
-    found = diff(f"{GUIDE}/ckpt-8", f"{GUIDE}/ckpt-10", Selector([Rule("iterator")]))
+    found = diff(f"{GUIDE}/ckpt-8", f"{GUIDE}/ckpt-10", Selector([SelectionRule("iterator")]))
     assert only(found).change == "incomparable"
     assert only(found).reason == "2 of 5 variants are not the same"
     victim = Victim("v2/tf2.21/guide_legacy_adam_resumed/tf_ckpts/ckpt-8", tmp_path)

@@ -15,7 +15,7 @@ from hypothesis.extra import numpy as hnp
 
 from ckpttool.query.diff import elements as module
 from ckpttool.query.diff.elements import Comparer, Tally
-from ckpttool.query.diff.results import Element, Tolerance, Values
+from ckpttool.query.diff.results import Element, Tolerance, ValueDifference
 from ckpttool.tensor.dtypes import STRING, dtype_of_array, dtype_of_name
 from ckpttool.tensor.values import object_array
 
@@ -34,7 +34,9 @@ def small_pieces() -> Any:
         yield
 
 
-def compared(a: Array, b: Array, *, cuts: tuple[int, ...] = (), **tolerance: Any) -> Values:
+def compared(
+    a: Array, b: Array, *, cuts: tuple[int, ...] = (), **tolerance: Any
+) -> ValueDifference:
     """Compare arrays in parts that come in any order."""
     comparer = Comparer(dtype_of_array(a), Tolerance(**tolerance))
     x, y = a.reshape(-1), b.reshape(-1)
@@ -61,7 +63,7 @@ def expected(
     return distances, differ, np.abs(y)
 
 
-def check(found: Values, a: Array, b: Array, **tolerance: Any) -> None:
+def check(found: ValueDifference, a: Array, b: Array, **tolerance: Any) -> None:
     distances, differ, sizes = expected(a, b, **tolerance)
     assert found.elements == a.size
     assert found.differing == np.count_nonzero(differ)
@@ -185,7 +187,9 @@ def test_quantised_numbers(name: str) -> None:
 
 def test_bools_have_no_distance() -> None:
     found = compared(np.array([[True, False]]), np.array([[True, True]]))
-    assert found == Values(1, 2, None, None, None, Element((0, 1), False, True, "False", "True"))
+    assert found == ValueDifference(
+        1, 2, None, None, None, Element((0, 1), False, True, "False", "True")
+    )
 
 
 def test_strings() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 import ckpttool
 from ckpttool.checkpoint.open import open_checkpoint
-from ckpttool.checkpoint.selection.select import Rule, Selector
+from ckpttool.checkpoint.selection.select import SelectionRule, Selector
 from ckpttool.errors import ChecksumError, NotFoundError, SelectionError
 from ckpttool.query.diff.series import Series, diff_series
 from tests.support.fixtures import FIXTURES
@@ -31,7 +31,7 @@ def told(series: Series, key: str) -> list[tuple[int | None, str]]:
 
 
 def test_norms_are_those_of_numpy() -> None:
-    found = diff_series(GUIDE, Selector([Rule("net/l1/kernel")]))
+    found = diff_series(GUIDE, Selector([SelectionRule("net/l1/kernel")]))
     assert found.checkpoints == ("ckpt-8", "ckpt-9", "ckpt-10")
     rows = [row for row in found.rows if row.row.object_path == "net/l1/kernel"]
     values = []
@@ -82,7 +82,7 @@ def test_what_becomes_of_tensors(tmp_path: Path) -> None:
     assert w == [(5, None, None), (0, 5, 1), (1, 1, None), (1, None, None)]
     same = [(row.norm, row.update, row.ratio) for row in found.rows if row.row.key == "same"]
     assert same[1] == (1, 0, 0)
-    assert not diff_series(tmp_path, Selector([Rule("same")])).changes
+    assert not diff_series(tmp_path, Selector([SelectionRule("same")])).changes
 
 
 def test_v1_checkpoints_are_read(tmp_path: Path) -> None:
@@ -106,13 +106,13 @@ def test_damage_is_a_problem_and_the_rest_goes_on(tmp_path: Path) -> None:
     data = bytearray(path.read_bytes())
     data[offset] ^= 1
     path.write_bytes(data)
-    found = diff_series(tmp_path / "c", Selector([Rule("net")]))
+    found = diff_series(tmp_path / "c", Selector([SelectionRule("net")]))
     changes = told(found, key)
     assert changes[1] == (9, "unreadable") and len(changes) == 3
     assert {type(each) for each in found.problems} == {ChecksumError}
     assert all(row.norm is not None for row in found.rows if row.row.key != key)
     (tmp_path / "c" / "ckpt-8.index").write_bytes(b"nonsense")
-    found = diff_series(tmp_path / "c", Selector([Rule("step")]))
+    found = diff_series(tmp_path / "c", Selector([SelectionRule("step")]))
     assert found.checkpoints == ("ckpt-9", "ckpt-10") and len(found.problems) == 1
 
 
@@ -120,7 +120,7 @@ def test_missing_data_are_a_problem(tmp_path: Path) -> None:
     for step in (1, 2):
         save(tmp_path, step, {"w": np.array([1], np.float32), "s": np.array(b"x", object)})
     os.unlink(shard_path(str(tmp_path / "ckpt-2")))
-    found = diff_series(tmp_path, Selector([Rule("s")]))
+    found = diff_series(tmp_path, Selector([SelectionRule("s")]))
     assert len(found.problems) == 1
 
 
@@ -128,4 +128,4 @@ def test_nothing_to_follow(tmp_path: Path) -> None:
     with pytest.raises(NotFoundError, match="no checkpoint"):
         diff_series(tmp_path)
     with pytest.raises(SelectionError, match="selects nothing"):
-        diff_series(GUIDE, Selector([Rule("nothing")]))
+        diff_series(GUIDE, Selector([SelectionRule("nothing")]))

@@ -21,8 +21,8 @@ from ckpttool.errors import (
 )
 from ckpttool.query.metagraph import document as metajson
 from ckpttool.query.metagraph.document import (
-    FORMS,
-    Form,
+    GRAPH_FORMS,
+    GraphForm,
     JsonForm,
     choose_graph,
     find_graph,
@@ -98,8 +98,8 @@ def test_no_graph_there(here: Path, typed: str, kind: type[CkptError], problem: 
     assert problem in str(caught.value)
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_what_is_saved_is_what_is_written(tmp_path: Path, form: Form) -> None:
+@pytest.mark.parametrize("form", GRAPH_FORMS)
+def test_what_is_saved_is_what_is_written(tmp_path: Path, form: GraphForm) -> None:
     document = read_graph(META)
     written = bytearray()
     assert write_graph(document, form, written.extend) == ()
@@ -154,7 +154,7 @@ def test_destinations(tmp_path: Path) -> None:
 def test_what_was_written_is_read_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     true_write = metajson.write_graph
 
-    def damaging(document: object, form: Form, write: object, json_form: object) -> object:
+    def damaging(document: object, form: GraphForm, write: object, json_form: object) -> object:
         found = true_write(document, form, write, json_form)  # type: ignore[arg-type]
         (staged,) = (path for path in tmp_path.iterdir() if path.stat().st_size)  # beside a lock
         with open(staged, "r+b") as file:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ckpttool.checkpoint.open import open_checkpoint
-from ckpttool.checkpoint.selection.select import Rule, Selector
+from ckpttool.checkpoint.selection.select import SelectionRule, Selector
 from ckpttool.query.listing import list_tensors
 from ckpttool.query.tree.build import build_tree
 from ckpttool.query.tree.nodes import TreeNode
@@ -57,7 +57,7 @@ def test_a_depth_limit_counts_what_it_hides() -> None:
 
 
 def test_a_selection_keeps_only_the_way_to_it() -> None:
-    nodes = _tree(GUIDE, selector=Selector([Rule("net/l1/kernel")]))
+    nodes = _tree(GUIDE, selector=Selector([SelectionRule("net/l1/kernel")]))
     assert [node.path for node in nodes] == ["", "net", "net/l1", "net/l1/kernel"]
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from ckpttool.bundle.writer import BundleWriter
 from ckpttool.checkpoint.open import Checkpoint, open_checkpoint
-from ckpttool.checkpoint.selection.select import Rule, Selector
+from ckpttool.checkpoint.selection.select import SelectionRule, Selector
 from ckpttool.errors import MissingKeyError, SelectionError
 from ckpttool.query.values.targets import find_targets, format_index
 from ckpttool.tensor.region import fit_index, parse_index
@@ -109,14 +109,14 @@ def test_rules_and_kinds(guide: Checkpoint) -> None:
     assert keys == list(guide.entries)
     weights = [target.key for target in find_targets(guide, selector=Selector(kinds=["weight"]))]
     assert weights == [BIAS, KERNEL]
-    without = find_targets(guide, selector=Selector([Rule("net/**", include=False)]))
+    without = find_targets(guide, selector=Selector([SelectionRule("net/**", include=False)]))
     assert not any(target.key.startswith("net/") for target in without)
     assert len(without) == len(keys) - 6
-    both = find_targets(guide, ["step"], Selector([Rule("net/l1/kernel")]))
+    both = find_targets(guide, ["step"], Selector([SelectionRule("net/l1/kernel")]))
     assert [target.key for target in both] == ["step/.ATTRIBUTES/VARIABLE_VALUE", KERNEL]
-    later = Selector([Rule("**", include=False), Rule("net/l1/bias")])
+    later = Selector([SelectionRule("**", include=False), SelectionRule("net/l1/bias")])
     assert [target.key for target in find_targets(guide, ["step"], later)] == [BIAS]
-    without_net = Selector([Rule("net", include=False)])
+    without_net = Selector([SelectionRule("net", include=False)])
     sliced = find_targets(guide, ["net/l1/kernel[0]", "step"], without_net)
     assert [target.key for target in sliced] == ["step/.ATTRIBUTES/VARIABLE_VALUE"]
     assert find_targets(guide, ["step"], Selector(kinds=["weight"])) == []

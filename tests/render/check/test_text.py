@@ -15,7 +15,7 @@ import pytest
 
 from ckpttool.errors import ChecksumError
 from ckpttool.printable import printable
-from ckpttool.query.check.findings import PROBLEMS, Finding, Problem, Report
+from ckpttool.query.check.findings import PROBLEMS, LockFinding, LockReport, Problem
 from ckpttool.query.check.finite import NonFinite
 from ckpttool.query.listing import SliceRow, TensorRow
 from ckpttool.query.metagraph.variables import VariableRow
@@ -48,37 +48,39 @@ def row(key: str, dtype: str = "float32", *shape: int, crc: int | None = None) -
     return TensorRow(key, None, dtype, shape, "weight", 1, 4, 0, 0, crc)
 
 
-def finding(problem: Problem, key: str = "net/w", line: int | None = 7, path: str = "x") -> Finding:
+def finding(
+    problem: Problem, key: str = "net/w", line: int | None = 7, path: str = "x"
+) -> LockFinding:
     locked, found = row(key, "float32", 2, 3, crc=1), row(key, "float16", 3, 2, crc=0xABCDEF01)
     if problem == "missing":
-        return Finding(problem, locked, None, line)
+        return LockFinding(problem, locked, None, line)
     if problem == "extra":
-        return Finding(problem, None, found)
+        return LockFinding(problem, None, found)
     if problem.startswith("graph-"):
         variable = VariableRow(key, "w", "float32", (2, -1), None, None, True)
         if problem == "graph-extra":
             variable = VariableRow(key, None, None, None, "float16", (3, 2), None)
         there = None if problem == "graph-missing" else found
-        return Finding(problem, None, there, line, graph=variable)
+        return LockFinding(problem, None, there, line, graph=variable)
     if problem == "not-finite":
-        return Finding(problem, locked, found, line, nonfinite=NonFinite(1200, 1, (0, 1)))
+        return LockFinding(problem, locked, found, line, nonfinite=NonFinite(1200, 1, (0, 1)))
     if problem == "unreadable":
         error = ChecksumError("bad bytes", stored=1, computed=2, path=path, offset=4, key=key)
-        return Finding(problem, locked, found, line, error=error)
-    return Finding(problem, locked, found, line)
+        return LockFinding(problem, locked, found, line, error=error)
+    return LockFinding(problem, locked, found, line)
 
 
-def report(findings: Iterable[Finding] = (), *, lock: str | None = "m.json") -> Report:
+def report(findings: Iterable[LockFinding] = (), *, lock: str | None = "m.json") -> LockReport:
     findings = list(findings)
     keys = {each.tensor.key: each.tensor for each in findings}
     tensors = [row("fine"), *keys.values()]
-    return Report(SOURCE, lock, tensors, compared=1 + len(keys), ignored=0, findings=findings)
+    return LockReport(SOURCE, lock, tensors, compared=1 + len(keys), ignored=0, findings=findings)
 
 
 ALL = report(map(finding, PROBLEMS))
 
 
-def shown(what: Report, format: str, terminal: Terminal | None = None) -> str:
+def shown(what: LockReport, format: str, terminal: Terminal | None = None) -> str:
     out = io.StringIO()
     write_report(what, format, out, terminal or Terminal())
     return out.getvalue()
@@ -125,23 +127,23 @@ def test_names_come_once() -> None:
 def test_numbers_that_are_not_finite(
     nonfinite: NonFinite, shape: tuple[int, ...], text: str
 ) -> None:
-    found = Finding("not-finite", None, row("w", "float32", *shape), nonfinite=nonfinite)
+    found = LockFinding("not-finite", None, row("w", "float32", *shape), nonfinite=nonfinite)
     assert shown(report([found]), "plain").splitlines()[1].split("\t")[3] == text
 
 
 def test_checksums_of_slices() -> None:
     slices = tuple(SliceRow(f"{at},1:-", 0, None, None, at) for at in range(2))
     locked = row("w")._replace(slices=slices)
-    line = shown(report([Finding("crc32c", locked, row("w"))]), "plain").splitlines()[1]
+    line = shown(report([LockFinding("crc32c", locked, row("w"))]), "plain").splitlines()[1]
     assert line == "w\tcrc32c\t0,1:-: 00000000, 1,1:-: 00000001\t-\t-"
-    text = shown(report([Finding("crc32c", row("w"), locked)]), "jsonl")
+    text = shown(report([LockFinding("crc32c", row("w"), locked)]), "jsonl")
     assert "crc32c is 0,1:-: 00000000, 1,1:-: 00000001; the lock has none" in text
-    text = shown(report([Finding("crc32c", locked, row("w"))]), "jsonl")
+    text = shown(report([LockFinding("crc32c", locked, row("w"))]), "jsonl")
     assert "crc32c is not stored; the lock has 0,1:-" in text
 
 
 @pytest.mark.parametrize("what", [ALL, report(), report(lock=None), replace(ALL, update="updated")])
-def test_json(what: Report) -> None:
+def test_json(what: LockReport) -> None:
     text = shown(what, "json")
     found = json.loads(text)
     schema = load_schema("ckpt.check/1")
@@ -188,7 +190,7 @@ def test_table_of_what_is_fine_is_a_line() -> None:
 
 def test_tables_have_object_paths() -> None:
     long = row("net/w/.ATTRIBUTES/VARIABLE_VALUE")._replace(object_path="net/w")
-    found = report([Finding("extra", None, long)])
+    found = report([LockFinding("extra", None, long)])
     for format in ("table", "markdown", "github"):
         assert "net/w" in shown(found, format) and "ATTRIBUTES" not in shown(found, format)
     for format in ("plain", "csv", "names", "junit", "json"):
@@ -265,7 +267,7 @@ def test_github_with_odd_names(name: str) -> None:
     assert "##[" not in last and not last.startswith("::")
 
 
-def junit(what: Report) -> ElementTree.Element:
+def junit(what: LockReport) -> ElementTree.Element:
     text = shown(what, "junit")
     assert text.isascii() and text.startswith('<?xml version="1.0" encoding="UTF-8"?>\n')
     return ElementTree.fromstring(text.encode("ascii"))

@@ -10,15 +10,15 @@ import pytest
 
 from ckpttool.errors import ChecksumError
 from ckpttool.query.diff.results import (
-    Change,
     Diff,
     Element,
     GraphChange,
     GraphDiff,
     ScopeMove,
+    TensorChange,
     TensorDiff,
     Tolerance,
-    Values,
+    ValueDifference,
 )
 from ckpttool.query.listing import TensorRow
 from ckpttool.query.source import Source
@@ -36,7 +36,7 @@ def row(path: str, *, shape: tuple[int, ...] = (2,), dtype: str = "float32") -> 
 
 
 def made(*tensors: TensorDiff, **more: Any) -> Diff:
-    counts: Counter[Change] = Counter(each.change for each in tensors)
+    counts: Counter[TensorChange] = Counter(each.change for each in tensors)
     fields = {"moves": (), "graph": None, "problems": (), "rename_map": {}} | more
     return Diff(
         a=source("one"),
@@ -88,12 +88,12 @@ def test_worst_elements_and_scalars() -> None:
     worst = Element((1,), 1.0, 2.0, "1.", "2.")
     scalar = Element((), 8, 10, "8", "10")
     diff = made(
-        TensorDiff("value", row("w"), row("w"), values=Values(1, 2, 1.0, 0.5, 0.5, worst)),
+        TensorDiff("value", row("w"), row("w"), values=ValueDifference(1, 2, 1.0, 0.5, 0.5, worst)),
         TensorDiff(
             "value",
             row("n", shape=()),
             row("n", shape=()),
-            values=Values(1, 1, 2, 0.2, 2.0, scalar),
+            values=ValueDifference(1, 1, 2, 0.2, 2.0, scalar),
         ),
     )
     shown = text(diff)
@@ -104,7 +104,9 @@ def test_worst_elements_and_scalars() -> None:
 def test_long_strings_are_cut_and_escapes_are_spelled_once() -> None:
     worst = Element((0,), b"\xff", b"x" * 500, "b'\\xff'", f"'{'x' * 500}'")
     diff = made(
-        TensorDiff("value", row("s"), row("s"), values=Values(1, 2, None, None, None, worst))
+        TensorDiff(
+            "value", row("s"), row("s"), values=ValueDifference(1, 2, None, None, None, worst)
+        )
     )
     line = next(line for line in text(diff).splitlines() if line.startswith("~ s"))
     assert "[0]: b'\\xff' → 'xxx" in line and line.endswith("x…") and len(line) < 120

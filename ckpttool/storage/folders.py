@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import errno
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from ckpttool.errors import FileAccessError
-from ckpttool.storage.source import file_error
+from ckpttool.storage.source import Inode, file_error, inode_of
 
 # How file systems say that they cannot do this at all.
 NOT_SUPPORTED = (errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
+# Of `renameat2`.
+_RENAME_EXCHANGE = 2
 _FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
@@ -22,14 +25,18 @@ class OpenFolder:
 
     Args:
         path: of the folder; empty for the current one.
+        within: an open folder that it has that name in, which must not be a link.
 
     Raises:
         OSError, ValueError: it cannot be opened.
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, within: OpenFolder | None = None) -> None:
         self._fd = -1
-        self._fd = os.open(path or os.curdir, _FLAGS)
+        if within is None:
+            self._fd = os.open(path or os.curdir, _FLAGS)
+        else:
+            self._fd = os.open(path, _FLAGS | os.O_NOFOLLOW, dir_fd=within._fd)
 
     def __del__(self) -> None:
         self.close()
@@ -40,6 +47,30 @@ class OpenFolder:
         if fd >= 0:
             with suppress(OSError):
                 os.close(fd)
+
+    def anchor(self) -> str | None:
+        """Return a path that leads here whatever the folder is called; None if there is none."""
+        path = f"/proc/self/fd/{self._fd}"
+        with suppress(OSError):
+            if os.path.samestat(os.stat(path), self.own_status()):
+                return path
+        return None
+
+    def own_status(self) -> os.stat_result:
+        """Return what the folder itself is."""
+        return os.fstat(self._fd)
+
+    def set_mode(self, mode: int) -> None:
+        """Say who may do what in it."""
+        os.fchmod(self._fd, mode)
+
+    def names(self) -> list[str]:
+        """Return all names in it."""
+        return os.listdir(self._fd)
+
+    def make(self, name: str) -> None:
+        """Make a folder; the process's mask narrows its mode."""
+        os.mkdir(name, dir_fd=self._fd)
 
     def create(self, name: str, mode: int) -> int:
         """Make a file that is not there yet and return a descriptor to write to it."""
@@ -92,6 +123,49 @@ class OpenFolder:
         except (OSError, ValueError):
             return False
         return True
+
+    def exchange(self, name: str, other: str) -> bool:
+        """Exchange two names in one step; tell whether that was possible."""
+        if not sys.platform.startswith("linux"):
+            return False
+        import ctypes
+
+        try:
+            rename = ctypes.CDLL(None).renameat2
+        except (AttributeError, OSError):
+            return False
+        one, two = os.fsencode(name), os.fsencode(other)
+        return bool(rename(self._fd, one, self._fd, two, _RENAME_EXCHANGE) == 0)
+
+    def remove_tree(self, name: str, inode: Inode | None) -> bool:
+        """Remove a folder with all that is in it; tell whether its name is gone.
+
+        Args:
+            name: of the folder.
+            inode: which one it is; another one, or a link, stays. If None, it goes if it is empty.
+        """
+        try:
+            if inode is not None:
+                folder = OpenFolder(name, within=self)
+                try:
+                    if inode_of(folder.own_status()) != inode:
+                        return False
+                    folder._empty()
+                finally:
+                    folder.close()
+            os.rmdir(name, dir_fd=self._fd)
+        except FileNotFoundError:
+            return True
+        except OSError:
+            return False
+        return True
+
+    def _empty(self) -> None:
+        for name in self.names():
+            if not self.remove(name):
+                status = self.status(name)
+                if status is not None:
+                    self.remove_tree(name, inode_of(status))
 
     def sync(self) -> None:
         """Make the names durable, where the file system can."""

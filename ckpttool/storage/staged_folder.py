@@ -7,28 +7,32 @@ It is filled beside its destination under a temporary name,
 and gets its name in one step. Where a folder is to be replaced, the two names are exchanged, in one
 step too. A file system that cannot do this takes two: the old folder is put aside under a temporary
 name first, and who looks for it just then finds nothing.
+
+As for single files, both folders are held open, so that somebody who may write to the one above
+cannot have anything written, renamed or removed elsewhere. What killed runs left of the same
+destination goes with the next success.
 """
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import os
-import shutil
-import sys
+import secrets
+import stat
+from contextlib import suppress
 from types import TracebackType
 
-from ckpttool.errors import CkptError, DestinationError, FileAccessError
-from ckpttool.storage.folders import sync_folder
-from ckpttool.storage.source import file_error
+from ckpttool.errors import ChangedError, CkptError, DestinationError, FileAccessError
+from ckpttool.storage.folders import OpenFolder
+from ckpttool.storage.leftovers import SetLock, clear_leftovers
+from ckpttool.storage.source import Inode, file_error, inode_of
 from ckpttool.storage.temporary import temporary_path
-
-_AT_FDCWD = -100
-_RENAME_EXCHANGE = 2
 
 
 class StagedFolder:
     """A folder under its temporary name, which leaving the block removes unless it was published.
+
+    Nobody else may enter it until it is published.
 
     Args:
         path: what it will be called.
@@ -36,6 +40,7 @@ class StagedFolder:
     Attributes:
         path: likewise.
         temporary: what it is called now.
+        inside: by what path files are put into it: whatever has its name by then, they get there.
 
     Raises:
         CkptError: on entering, it cannot be made.
@@ -43,17 +48,47 @@ class StagedFolder:
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self.temporary = temporary_path(path)
+        self._tag = secrets.token_hex(8)
+        self.temporary = self.inside = temporary_path(path, self._tag)
         self._published = False
+        self._gone = True
+        self._folder: OpenFolder | None = None
+        self._inode: Inode | None = None
+        self._mode = 0
+
+    @property
+    def _names(self) -> tuple[str, str]:
+        return os.path.basename(self.temporary), os.path.basename(self.path)
 
     def __enter__(self) -> StagedFolder:
         try:
-            os.mkdir(self.temporary)
+            self._above = OpenFolder(os.path.dirname(self.path))
+            self._lock = SetLock(self._above, self._tag)
+            try:
+                self._lock.acquire()
+                self._make()
+            except BaseException:
+                self._leave()
+                raise
         except OSError as error:
             raise file_error(error, self.path) from error
         except ValueError as error:  # a NUL, or text that no file system can spell
             raise FileAccessError(str(error), path=self.path) from error
         return self
+
+    def _make(self) -> None:
+        name = self._names[0]
+        self._above.make(name)
+        self._folder = OpenFolder(name, within=self._above)
+        status = self._folder.own_status()
+        self._inode, self._mode = inode_of(status), stat.S_IMODE(status.st_mode)
+        # What the mask lets a group do waits until it can do no harm.
+        _set_mode(self._folder, 0o700)
+        if self._folder.names() or status.st_uid != os.geteuid():
+            raise ChangedError("somebody else is at work in the new folder", path=self.path)
+        anchor = self._folder.anchor()
+        if anchor is not None:
+            self.inside = anchor
 
     def __exit__(
         self,
@@ -61,8 +96,24 @@ class StagedFolder:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if not self._published:
-            shutil.rmtree(self.temporary, ignore_errors=True)
+        try:
+            if isinstance(error, CkptError):  # who reads it knows the folder by its name
+                error.message = error.message.replace(self.inside, self.path)
+                if error.path is not None and error.path.startswith(self.inside):
+                    error.path = self.path + error.path[len(self.inside) :]
+        finally:
+            self._leave()
+
+    def _leave(self) -> None:
+        """Remove what is not published, and let go of everything."""
+        try:
+            if not self._published:
+                self._gone = self._above.remove_tree(self._names[0], self._inode)
+        finally:
+            self._lock.release(remove=self._gone)
+            self._above.close()
+            if self._folder is not None:
+                self._folder.close()
 
     def publish(self, *, replace: bool) -> list[str]:
         """Give the folder its name; its files have to be durable.
@@ -76,45 +127,59 @@ class StagedFolder:
 
         Raises:
             DestinationError: something is there.
+            ChangedError: somebody put another folder in its place.
             FileAccessError: the operating system refused.
         """
-        sync_folder(self.temporary)
+        above, (now, then) = self._above, self._names
         old = None
-        if replace and os.path.isdir(self.path):
-            exchanged = _exchange(self.temporary, self.path)
-            old = self.temporary if exchanged else self._replace_in_two_steps()
-        else:
-            self._rename()
         try:
-            sync_folder(os.path.dirname(self.path) or os.curdir)
-        except BaseException:
-            self._put_back(old)
-            raise
+            if self._folder is not None:
+                _set_mode(self._folder, self._mode)
+                self._folder.sync()
+            status = above.status(then)
+            if replace and status is not None and stat.S_ISDIR(status.st_mode):
+                old = now if above.exchange(now, then) else self._replace_in_two_steps()
+            else:
+                self._rename()
+            try:
+                found = above.status(then)
+                if found is None or inode_of(found) != self._inode:
+                    raise ChangedError("somebody put another folder in its place", path=self.path)
+                above.sync()
+            except BaseException:
+                self._put_back(old)
+                raise
+        except OSError as error:
+            raise file_error(error, self.path) from error
         self._published = True
-        if old is None:
-            return []
-        shutil.rmtree(old, ignore_errors=True)
-        return [f"'{old}' could not be removed"] if os.path.lexists(old) else []
+        notes = []
+        if old is not None and status is not None:
+            self._gone = above.remove_tree(old, inode_of(status))
+            if not self._gone:
+                left = os.path.join(os.path.dirname(self.path), old)
+                notes.append(f"'{left}' could not be removed")
+        clear_leftovers(os.path.dirname(self.path), {then}, self._tag)
+        return notes
 
     def _rename(self) -> None:
+        now, then = self._names
         try:
-            os.rename(self.temporary, self.path)  # an empty folder there is replaced
+            self._above.rename(now, then)  # an empty folder there is replaced
         except OSError as error:
             if error.errno in (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR):
                 raise DestinationError("it exists already", path=self.path) from error
-            raise file_error(error, self.path) from error
+            raise
 
     def _replace_in_two_steps(self) -> str:
-        """Put the old folder aside and give this one its name; return where the old one is then."""
-        old = temporary_path(self.path)
+        """Put the old folder aside and give this one its name; return what the old one is."""
+        then = self._names[1]
+        old = os.path.basename(temporary_path(self.path + ".old", self._tag))
         try:
-            os.rename(self.path, old)
+            self._above.rename(then, old)
             self._rename()
-        except BaseException as error:
-            if os.path.lexists(old) and not os.path.lexists(self.path):
-                os.rename(old, self.path)
-            if isinstance(error, OSError) and not isinstance(error, CkptError):
-                raise file_error(error, self.path) from error
+        except BaseException:
+            if self._above.status(old) is not None and self._above.status(then) is None:
+                self._above.rename(old, then)
             raise
         return old
 
@@ -122,26 +187,19 @@ class StagedFolder:
         """Undo the step that counts, so that leaving the block removes this folder.
 
         Args:
-            old: where the folder is that was replaced; None if none was.
+            old: what the folder is called that was replaced; None if none was.
         """
-        with contextlib.suppress(OSError):
-            if old == self.temporary:
-                _exchange(self.path, old)
+        now, then = self._names
+        with suppress(OSError):
+            if old == now:
+                self._above.exchange(then, now)
                 return
-            os.rename(self.path, self.temporary)
+            self._above.rename(then, now)
             if old is not None:
-                os.rename(old, self.path)
+                self._above.rename(old, then)
 
 
-def _exchange(one: str, other: str) -> bool:
-    """Exchange the names of two folders in one step; tell whether that was possible."""
-    if not sys.platform.startswith("linux"):
-        return False
-    import ctypes
-
-    try:
-        rename = ctypes.CDLL(None).renameat2
-    except (AttributeError, OSError):
-        return False
-    paths = os.fsencode(one), os.fsencode(other)
-    return bool(rename(_AT_FDCWD, paths[0], _AT_FDCWD, paths[1], _RENAME_EXCHANGE) == 0)
+def _set_mode(folder: OpenFolder, mode: int) -> None:
+    """Say who may do what in a folder, where the file system has modes."""
+    with suppress(PermissionError):
+        folder.set_mode(mode)

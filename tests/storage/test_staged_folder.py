@@ -13,7 +13,8 @@ import pytest
 
 from ckpttool.errors import CkptError, DestinationError, FileAccessError, MissingFileError
 from ckpttool.query.verify.folder import check_folder
-from ckpttool.storage import staged_folder as export_folder
+from ckpttool.storage.folders import OpenFolder
+from ckpttool.storage.leftovers import LOCK_SUFFIX
 from ckpttool.surgery.export.saved_model import convert_export, export_receipt
 from tests.support.exports import is_whole, sample_export, tree
 from tests.support.faults import CHANGES, Call, Fault, System
@@ -101,10 +102,11 @@ class TestDestination:
         model = tmp_path / "model"
         true_rename = os.rename
 
-        def rename(source: str, destination: str) -> None:
-            model.mkdir()
-            (model / "theirs").write_bytes(b"")
-            true_rename(source, destination)
+        def rename(source: str, destination: str, **folders: int) -> None:
+            if destination == "model":
+                model.mkdir()
+                (model / "theirs").write_bytes(b"")
+            true_rename(source, destination, **folders)
 
         monkeypatch.setattr(os, "rename", rename)
         with refused(DestinationError, "exists already"):
@@ -135,7 +137,7 @@ class TestReplacing:
     def test_in_two_steps_where_names_cannot_be_exchanged(
         self, sample: Path, model: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(export_folder, "_exchange", lambda one, other: False)
+        monkeypatch.setattr(OpenFolder, "exchange", lambda self, one, other: False)
         convert_export(str(sample), str(model), force=True)
         assert is_whole(model, sample)
         assert sorted(os.listdir(model.parent)) == ["00000123", "model"]
@@ -146,14 +148,14 @@ class TestReplacing:
     ) -> None:
         before = tree(model)
         if not exchange:
-            monkeypatch.setattr(export_folder, "_exchange", lambda one, other: False)
+            monkeypatch.setattr(OpenFolder, "exchange", lambda self, one, other: False)
 
-        def sync_folder(folder: str) -> None:
-            if folder == str(model.parent):
+        def sync(folder: OpenFolder) -> None:
+            if "model" in folder.names():
                 assert tree(model) != before
-                raise FileAccessError("input/output error", path=folder)
+                raise OSError(errno.EIO, os.strerror(errno.EIO))
 
-        monkeypatch.setattr(export_folder, "sync_folder", sync_folder)
+        monkeypatch.setattr(OpenFolder, "sync", sync)
         with pytest.raises(FileAccessError):
             convert_export(str(sample), str(model), force=True)
         assert tree(model) == before
@@ -167,14 +169,14 @@ class TestReplacing:
         renames: list[str] = []
         true_rename = os.rename
 
-        def rename(source: str, destination: str) -> None:
-            if source.endswith(".ckpt-tmp") or source == str(model):
+        def rename(source: str, destination: str, **folders: int) -> None:
+            if "model" in (source, destination):
                 renames.append(source)
                 if len(renames) == failing:
                     raise OSError(errno.EIO, os.strerror(errno.EIO))
-            true_rename(source, destination)
+            true_rename(source, destination, **folders)
 
-        monkeypatch.setattr(export_folder, "_exchange", lambda one, other: False)
+        monkeypatch.setattr(OpenFolder, "exchange", lambda self, one, other: False)
         monkeypatch.setattr(os, "rename", rename)
         with pytest.raises(FileAccessError):
             convert_export(str(sample), str(model), force=True)
@@ -216,7 +218,10 @@ class TestTrouble:
             left = os.listdir(out)
             assert left == [] or system.calls[number - 1].name in ("unlink", "lstat", "rmdir")
             for name in left:
-                shutil.rmtree(out / name)
+                if name.endswith(LOCK_SUFFIX):
+                    (out / name).unlink()
+                else:
+                    shutil.rmtree(out / name)
         assert failures > total // 2
 
     @pytest.mark.parametrize("force", [False, True])
@@ -246,9 +251,14 @@ class TestTrouble:
                 assert is_whole(model, sample)
             others = set(os.listdir(out)) - {"model"}
             found = check_folder(str(out), {})
-            assert {os.path.basename(str(each.path)) for each in found} == others
+            names = {os.path.basename(str(each.path)) for each in found}
+            # Of a lock it tells where there is nothing else of that run.
+            assert names == others or names == {n for n in others if not n.endswith(LOCK_SUFFIX)}
             assert {each.code for each in found} <= {"leftover"}
             leftovers += bool(others)
+            convert_export(str(sample), str(model), force=True)
+            assert is_whole(model, sample)
+            assert os.listdir(out) == ["model"], number
         assert leftovers > len(steps) // 2
 
 

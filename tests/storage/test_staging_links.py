@@ -14,8 +14,11 @@ import pytest
 
 from ckpttool.errors import ChangedError, CkptError
 from ckpttool.storage.source import Permissions, RandomAccessFile
+from ckpttool.storage.staged_folder import StagedFolder
 from ckpttool.storage.staging import StagedFiles
 from ckpttool.storage.temporary import temporary_path
+from ckpttool.surgery.export.saved_model import convert_export
+from tests.support.exports import is_whole, sample_export, tree
 from tests.support.fixtures import folder_contents
 from tests.support.refusals import refused
 
@@ -26,12 +29,17 @@ _ADVERSARY = """
 import os, sys
 folder, target = sys.argv[1:]
 print("ready", flush=True)
+taken = 0
 while True:
     for name in os.listdir(folder):
         if name.startswith(".") and name.endswith(".ckpt-tmp"):
+            link, staged = os.path.join(folder, "link"), os.path.join(folder, name)
             try:
-                os.symlink(target, os.path.join(folder, "link"))
-                os.rename(os.path.join(folder, "link"), os.path.join(folder, name))
+                os.symlink(target, link)
+                if os.path.isdir(staged):
+                    taken += 1
+                    os.rename(staged, os.path.join(folder, f"taken-{taken}"))
+                os.rename(link, staged)
             except OSError:
                 pass
 """
@@ -85,6 +93,57 @@ def test_somebody_who_exchanges_files_for_links_reaches_nothing_elsewhere(tmp_pa
     assert identity(secret) == before
     assert secret.read_bytes() == b"root's own"
     assert written < 150, "nobody interfered"
+
+
+@pytest.mark.parametrize("force", [False, True])
+def test_a_folder_that_is_exchanged_for_a_link_is_not_filled_elsewhere(
+    force: bool, tmp_path: Path
+) -> None:
+    """Nor is anything removed there, nor does a link get the name."""
+    sample = sample_export(tmp_path / "00000123")
+    folder, other = tmp_path / "shared", tmp_path / "other"
+    folder.mkdir()
+    (other / "variables").mkdir(parents=True)
+    (other / "saved_model.pb").write_bytes(b"theirs")
+    before = tree(other)
+    written = 0
+    with adversary(folder, other):
+        for number in range(25):
+            model = folder / f"{number}"
+            if force:
+                model.mkdir()
+                (model / "saved_model.pb").write_bytes(b"old")
+            try:
+                convert_export(str(sample), str(model), force=force)
+            except CkptError as error:
+                assert "/proc/" not in str(error)
+            else:
+                written += 1
+                assert not model.is_symlink()
+                assert is_whole(model, sample)
+            assert tree(other) == before
+    assert written < 25, "nobody interfered"
+
+
+def test_a_folder_is_nobody_elses_until_it_is_there(tmp_path: Path) -> None:
+    mask = os.umask(0o002)
+    try:
+        with StagedFolder(str(tmp_path / "model")) as staged:
+            assert stat.S_IMODE(os.stat(staged.temporary).st_mode) == 0o700
+            assert os.path.samefile(staged.inside, staged.temporary)
+            staged.publish(replace=False)
+    finally:
+        os.umask(mask)
+    assert stat.S_IMODE((tmp_path / "model").stat().st_mode) == 0o775
+    assert os.listdir(tmp_path) == ["model"]
+
+
+def test_another_folder_in_the_place_of_the_staged_one_is_not_published(tmp_path: Path) -> None:
+    with refused(ChangedError, "another folder"), StagedFolder(str(tmp_path / "model")) as staged:
+        os.rename(staged.temporary, tmp_path / "taken")
+        os.mkdir(staged.temporary)
+        staged.publish(replace=False)
+    assert "model" not in os.listdir(tmp_path)
 
 
 @pytest.mark.parametrize("replace", [False, True])

@@ -11,12 +11,15 @@ import errno
 import fcntl
 import mmap
 import os
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any
 
 FICLONE = 0x40049409
+# A path from an open folder on.
+_ANCHOR = re.compile(r"/proc/self/fd/(\d+)(?:/(.*))?\Z", re.DOTALL)
 _PATH_CALLS = (
     "stat",
     "lstat",
@@ -318,6 +321,9 @@ class System:
         above = os.getcwd() if folder is None else self._paths.get(folder)
         if above is None:
             return None
+        if match := _ANCHOR.match(os.fspath(path)):
+            above = self._paths.get(int(match[1]), "/")
+            path = match[2] or ""
         full = os.path.normpath(os.path.join(self.root, above, os.fspath(path)))
         if full != self.root and not full.startswith(self.root + os.sep):
             return None

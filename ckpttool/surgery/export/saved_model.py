@@ -130,12 +130,12 @@ def convert_export(
         StagedFolder(destination) as staged,
     ):
         written = export.write(
-            staged.temporary,
+            staged.inside,
             ckpt,
             WriteOptions(data=data, meta="drop", generation="V2", follow_links=follow_links),
             on_progress,
         )
-        export.read_back(staged.temporary)
+        export.read_back(staged.inside)
         _checked(destination, folder, force=force)
         notes = staged.publish(replace=force)
     receipt = export.receipt(destination)
@@ -143,7 +143,7 @@ def convert_export(
     if variables is not None:
         # That the MetaGraph was left behind is not true: the SavedModel is made of it.
         notes += [note for note in variables.notes if EXPORT_META not in note]
-        variables = _moved(variables, staged.temporary, destination)
+        variables = _moved(variables, staged.inside, destination)
     return replace(
         receipt, variables=variables, bytes_written=written.bytes, notes=(*receipt.notes, *notes)
     )

@@ -246,8 +246,14 @@ class StagedFiles:
         for staged in self._files:
             folder, name = os.path.split(staged.path)
             done.setdefault(folder, set()).add(destination_of(name))
+        last = self.last
         self._remove_files()
-        self._sync_folders()
+        try:
+            self._sync_folders()
+        except CkptError as error:
+            if not self._spare:  # else somebody takes it back
+                error.message += f"; '{last.path}' is written, but may not outlast a power failure"
+            raise
         for folder, names in done.items():
             clear_leftovers(folder, names, self._tag)
         if not self._spare:  # else there is something that is needed until `abandon`
@@ -262,6 +268,15 @@ class StagedFiles:
                 step()
                 self._release()
                 raise
+
+    @property
+    def files(self) -> tuple[StagedFile, ...]:
+        """All files of the set, in the order in which they were created."""
+        return tuple(self._files)
+
+    def folder_of(self, staged: StagedFile) -> OpenFolder:
+        """Return the folder of one of them, open until `abandon` if there is a spare name."""
+        return self._folders[os.path.dirname(staged.path)]
 
     def spare_name(self, path: str) -> str:
         """Return a temporary name for something else, which is removed in the end."""

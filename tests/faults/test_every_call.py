@@ -138,7 +138,10 @@ def strike(oracle: Oracle, trouble: Trouble) -> Verdict:
     end = retiring(oracle.operation, system.calls)
     late = any(call.number >= end for call in trouble.struck)
     verdict = oracle.check(done=done, tolerated=trouble.tolerated or late)
-    undone = verdict.state != "new" and all(call.name in SYNCS for call in trouble.struck)
+    syncs = all(call.name in SYNCS for call in trouble.struck)
+    if syncs and not done and verdict.state == "new":
+        assert "written" in message, message
+    undone = verdict.state != "new" and syncs
     if undone and verdict.shards:
         assert any(os.path.basename(name) in message for name in verdict.shards), message
     hard = [call for call in trouble.struck if call.name in ESSENTIAL and trouble.hard]

@@ -220,6 +220,7 @@ def save_graph(
 
 
 def _read_back(staged: StagedFile, expected: str) -> None:
+    # By path, as any reader will: another file in its place gives another sum.
     digest = hashlib.sha256()
     with RandomAccessFile(staged.temporary) as file:
         for piece in file.chunks(0, file.size):

@@ -147,7 +147,11 @@ def _same_place(path: str, other: str) -> bool:
 
 
 def removal_notes(paths: list[str]) -> list[str]:
-    """Remove files that are there; return a note for each that cannot be removed."""
+    """Remove files that are there; return a note for each that cannot be removed.
+
+    By path: these are names that a user gave, of files that go whatever they are, and a link goes
+    itself. Data shards, of which one must be told from another, go through `OldShards`.
+    """
     notes = []
     for path in paths:
         try:

@@ -60,7 +60,7 @@ def write_legacy(
         watch.guarding(),
         _filled_writer(plan, prefix, how, old, force=force, on_progress=on_progress) as writer,
     ):
-        files = writer.finish(before_last=watch.check)
+        files = writer.finish(before_last=watch.check_last)
     notes = old.retire(writer.paths) if force else []
     return tuple(ShardReceipt(path, size, "rewritten") for path, size in files), notes
 

@@ -142,7 +142,7 @@ def write_plan(
                         stage = RecodedStage(plan, staged, prefix, how, on_progress)
                         layout = stage.all_shards(taken=old.counts)
                     stage.index(layout)
-                with Undo(prefix, staged, layout):
+                with Undo(prefix, staged):
                     replacing = options.force and os.path.lexists(index_path(prefix))
                     staged.commit(replace_last=replacing, before_last=watch.check)
                     _read_back(layout, prefix)
@@ -196,7 +196,7 @@ def replace_source(
                     going = old.superseded(
                         plan.source.bundle.index, watch.files, rewritten=rewritten
                     )
-                with Undo(prefix, staged, layout) as undo:
+                with Undo(prefix, staged) as undo:
                     staged.commit(replace_last=True, before_last=watch.check)
                     # Somebody may have saved this very checkpoint anew in the last moment.
                     watch.check(index=undo.old_index)

@@ -47,6 +47,7 @@ class Watch:
         self._plan = plan
         self._prefix = plan.source.prefix
         self._files: dict[str, Identity] = {}
+        self._over = False
         if plan.source.generation == "V1":
             self._index = ""  # each file tells of itself
             self._look_at_files()
@@ -77,7 +78,8 @@ class Watch:
         try:
             yield
         except CkptError:
-            self.check()
+            if not self._over:
+                self.check()
             raise
 
     def open(self, path: str) -> RandomAccessFile:
@@ -87,6 +89,11 @@ class Watch:
             file.close()
             raise _changed(path)
         return file
+
+    def check_last(self) -> None:
+        """Check right before the source itself is replaced; later looks would find that."""
+        self.check()
+        self._over = True
 
     def check(self, *, index: str | None = None) -> None:
         """Raise `SurgeryError` if a file has been replaced or written to.

@@ -77,6 +77,7 @@ class Operation:
         clones: whether the file system can clone.
         links: whether it can link.
         shards: for saving, how many.
+        linked: whether the data shards of the source are links to files of a store.
     """
 
     name: str
@@ -88,6 +89,7 @@ class Operation:
     clones: bool = False
     links: bool = True
     shards: int = 2
+    linked: bool = False
 
     @property
     def generation(self) -> Generation:
@@ -158,7 +160,11 @@ class Operation:
         # Whoever saves a checkpoint writes its index last.
         for each in sorted(os.listdir(folder)):
             if each.startswith(name + ".") or (legacy and each.startswith(name)):
-                shutil.copyfile(os.path.join(folder, each), prefix + each[len(name) :])
+                path = prefix + each[len(name) :]
+                if self.linked and ".data-" in each:
+                    os.makedirs(os.path.join(root, "store"), exist_ok=True)
+                    os.symlink(os.path.join("..", "store", each), path)
+                shutil.copyfile(os.path.join(folder, each), path)  # through the link
 
     @contextmanager
     def prepared(self, root: str) -> Iterator[Callable[[bool], None]]:
@@ -205,6 +211,7 @@ class Operation:
         if options.data != "auto":
             words += ["--data", options.data]
         words += ["--compact"] if options.compact else []
+        words += ["--follow-links"] if options.follow_links else []
         words += ["--force"] if force or options.force else []
         words += ["--update-state"] if options.update_state else []
         words += ["--meta", options.meta] if options.meta != "auto" else []
@@ -296,6 +303,7 @@ NEW = [
         options=WriteOptions(meta="copy"),
     ),
     Operation("no links", links=False),
+    Operation("linked shards", options=WriteOptions(follow_links=True), linked=True),
     Operation("arrays", words=(), destination="out/made/q"),
     Operation(
         "from V1",
@@ -355,6 +363,7 @@ IN_PLACE = [
     ),
     Operation("in place, clones", destination=None, clones=True),
     Operation("in place, no links", destination=None, links=False),
+    Operation("in place, linked shards", destination=None, linked=True),
     Operation(
         "in place, V1",
         source=LEGACY_SINGLE,

@@ -59,6 +59,7 @@ PLAUSIBLE: dict[str, tuple[int, ...]] = {
     "fsync_folder": (errno.EIO, errno.ENOSPC),
     "close": (errno.EIO,),
     "link": (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOSPC, errno.EROFS, errno.EACCES),
+    "symlink": (errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EPERM),
     "rename": (errno.EXDEV, errno.EACCES, errno.EROFS, errno.ENOSPC, errno.EIO, errno.EBUSY),
     "unlink": (errno.EROFS, errno.EIO),
     "mkdir": (errno.ENOSPC, errno.EACCES, errno.EROFS),
@@ -82,8 +83,8 @@ PLAUSIBLE: dict[str, tuple[int, ...]] = {
 # Calls after which a file system is not as it was.
 CHANGES = frozenset(
     (
-        *("create", "write", "pwrite", "ioctl", "link", "rename", "replace", "unlink", "remove"),
-        *("mkdir", "rmdir", "chmod", "fchmod"),
+        *("create", "write", "pwrite", "ioctl", "link", "symlink", "rename", "replace"),
+        *("unlink", "remove", "mkdir", "rmdir", "chmod", "fchmod"),
     )
 )
 # Calls that take away what was made.

@@ -38,9 +38,13 @@ class Faults:
 
     Whatever a kind of call may say is tried at the first call of that kind on that kind of file;
     at the others one error, each in its turn, and one that lasts.
+
+    Args:
+        all_of_them: try everything at every call.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, all_of_them: bool) -> None:
+        self._all = all_of_them
         self._seen: Counter[tuple[str, str]] = Counter()
 
     def of(self, call: Call) -> Iterator[tuple[Fault, bool]]:
@@ -50,7 +54,7 @@ class Faults:
         self._seen[kind] += 1
         numbers = PLAUSIBLE.get(call.name, ())
         lasting = tuple(number for number in numbers if number in LASTING)
-        if turn:
+        if turn and not self._all:
             numbers = numbers[turn % len(numbers) :][:1] if numbers else ()
             lasting = lasting[turn % len(lasting) :][:1] if lasting else ()
         yield from ((Fault(number), False) for number in numbers)
@@ -151,7 +155,7 @@ def strike(oracle: Oracle, trouble: Trouble) -> Verdict:
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=str)
-def test_every_call_may_fail(operation: Operation, tmp_path: Path) -> None:
+def test_every_call_may_fail(operation: Operation, exhaustive: bool, tmp_path: Path) -> None:
     oracle = Oracle(operation, str(tmp_path))
     root = oracle.fresh()
     with operation.prepared(root) as write, operation.system(root) as system:
@@ -159,7 +163,7 @@ def test_every_call_may_fail(operation: Operation, tmp_path: Path) -> None:
     assert len(system.calls) > 30
     problems = []
     tried = 0
-    faults = Faults()
+    faults = Faults(all_of_them=exhaustive)
     for call in system.calls:
         for fault, lasting in faults.of(call):
             trouble = Trouble(call.number, fault, lasting=lasting)

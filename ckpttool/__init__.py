@@ -9,9 +9,7 @@ Importing this package imports nothing else; each name is resolved on first use.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING
-
+TYPE_CHECKING = False  # that of `typing`, whose import takes most of what this one would
 if TYPE_CHECKING:
     from ckpttool.checkpoint.open import Checkpoint, open_checkpoint
     from ckpttool.checkpoint.save import save_checkpoint
@@ -71,6 +69,8 @@ def __getattr__(name: str) -> object:
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
     value: object = getattr(import_module(home), name)
     globals()[name] = value
     return value

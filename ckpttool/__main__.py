@@ -7,11 +7,13 @@ gives it too little memory for that, is told in a line, as later.
 from __future__ import annotations
 
 import os
-import resource
 import signal
 import sys
-from types import FrameType
-from typing import NoReturn
+
+TYPE_CHECKING = False  # not that of `typing`: an interrupt meanwhile would show a traceback
+if TYPE_CHECKING:
+    from types import FrameType
+    from typing import NoReturn
 
 # What NumPy takes of the address space when it is imported. Short of that, a library that it
 # brings ends the process with the exit code of a negative answer.
@@ -24,6 +26,8 @@ def script() -> NoReturn:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _interrupted)
+    import resource
+
     if resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY:
         sys.meta_path.insert(0, _Room())
     try:

@@ -14,7 +14,8 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from ckpttool.checkpoint.folder import STATE_NAME, find_checkpoint
+from ckpttool.checkpoint.folder import STATE_NAME, Finder
+from ckpttool.checkpoint.named import other_paths
 from ckpttool.checkpoint.open import Checkpoint, open_checkpoint
 from ckpttool.coding.text import encode_text
 from ckpttool.errors import CkptError, MissingFileError
@@ -153,16 +154,26 @@ def latest_checkpoint(
         latest_filename: name of the state file, if it is not `checkpoint`.
 
     Returns:
-        What the state file names, if that exists, else None. The folder is not searched.
+        What the state file names, if that exists; else, with a warning, the checkpoint of that name
+        beside the state file, as after the folder was moved; else None.
     """
     state = get_checkpoint_state(checkpoint_dir, latest_filename)
     if state is None:
         return None
-    prefix = state.model_checkpoint_path
+    named = state.model_checkpoint_path
+    folder = os.fspath(checkpoint_dir)
     try:
-        return prefix if find_checkpoint(prefix) is not None else None
+        finder = Finder()
+        if finder.find(named) is not None:
+            return named
+        paths = (os.path.join(folder, path) for path in other_paths(named))
+        beside = next((path for path in paths if finder.find(path) is not None), None)
     except CkptError:
         return None
+    if beside is None:
+        return None
+    warnings.warn(f"'{named}' does not exist; '{beside}' was taken", stacklevel=2)
+    return beside
 
 
 def checkpoints_iterator(

@@ -91,6 +91,20 @@ def test_latest_checkpoint_and_state(tmp_path: os.PathLike[str]) -> None:
         ckpttool.get_checkpoint_state(tmp_path)
 
 
+@pytest.mark.parametrize("named", ["/old/place/ckpt-5", r"C:\\runs\\ckpt-5"])
+def test_the_latest_of_a_folder_that_was_moved(named: str, tmp_path: os.PathLike[str]) -> None:
+    folder = os.path.join(tmp_path, "moved")
+    shutil.copytree(FOLDER, folder)
+    path = os.path.join(folder, "checkpoint")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(f'model_checkpoint_path: "{named}"\n')
+    with pytest.warns(UserWarning, match="does not exist; '.*moved/ckpt-5' was taken"):
+        assert ckpttool.latest_checkpoint(folder) == os.path.join(folder, "ckpt-5")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write('model_checkpoint_path: "/old/place/gone"\n')
+    assert ckpttool.latest_checkpoint(folder) is None
+
+
 def test_iterator_yields_each_latest_once(tmp_path: os.PathLike[str]) -> None:
     folder = os.path.join(tmp_path, "ckpts")
     os.mkdir(folder)

@@ -36,6 +36,13 @@ def test_while_the_commands_are_imported(
     assert (done.code, done.out, done.err) == (code, "", f"ckpt: {message}\n")
 
 
+def test_little_is_imported_before_interrupts_are_taken() -> None:
+    line = f"import sys; sys.path[:0] = [{os.getcwd()!r}]; import ckpttool.__main__"
+    words = [sys.executable, "-SEc", f"{line}; print(*sys.modules)"]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert not {"typing", "re", "resource", "click"} & set(done.stdout.split())
+
+
 def test_an_interrupt_that_nobody_wants(tmp_path: Path) -> None:
     """A program that a shell starts in the background takes no interrupts."""
     line = "trap '' INT; $CKPT ls $1 & kill -INT $!; wait $!"

@@ -155,7 +155,12 @@ def assert_same_state(tf: Any, folder: Path, filename: str, change: Callable[[st
                 same = list(value) == list(wanted) if field.startswith("all") else value == wanted
                 assert same, f"{label}: {field}"
         latest = outcome(ckpttool.latest_checkpoint, name, filename)
-        assert latest == outcome(tf.train.latest_checkpoint, name, filename), label
+        wanted = outcome(tf.train.latest_checkpoint, name, filename)
+        if wanted is None and latest is not None:  # of a folder that was moved
+            assert os.path.realpath(os.path.dirname(latest)) == os.path.realpath(folder), label
+            assert os.path.basename(latest) in found.model_checkpoint_path.replace("\\", "/")
+        else:
+            assert latest == wanted, label
 
 
 @pytest.mark.parametrize("name", state_files())

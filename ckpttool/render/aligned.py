@@ -38,12 +38,11 @@ def write_table(
         stream: where to.
         terminal: its width, and whether it shows styles.
     """
-    all_rows = list(rows)
-    values = zip(*all_rows, strict=True) if all_rows else [()] * len(columns)
-    cells = [
-        [column.heading, *human_texts(cell, column)]
-        for cell, column in zip(values, columns, strict=True)
-    ]
+    cells: list[list[str]] = [[column.heading] for column in columns]
+    each = iter(rows)
+    while some := list(islice(each, _BATCH)):
+        for texts, values, column in zip(cells, zip(*some, strict=True), columns, strict=True):
+            texts += human_texts(values, column)
     widths = [max(map(_width, texts)) for texts in cells]
     fitted = _fit(widths, columns, terminal.width)
     if fitted is None or _is_shorter_stacked(cells, widths, fitted, terminal.width):
@@ -109,12 +108,14 @@ def _lines(text: str, width: int) -> int:
 def _side_by_side(
     cells: Cells, columns: Sequence[Column], widths: Sequence[int], terminal: Terminal
 ) -> Iterator[str]:
-    padded = [
-        _padded(texts, column, width, terminal)
-        for texts, column, width in zip(cells, columns, widths, strict=True)
-    ]
-    for line in zip(*padded, strict=True):
-        yield _GAP.join(line).rstrip()
+    # Batch by batch: padded, the cells of a million rows would take more room than the rows.
+    for start in range(0, len(cells[0]), _BATCH):
+        padded = [
+            _padded(texts[start : start + _BATCH], column, width, terminal, heading=not start)
+            for texts, column, width in zip(cells, columns, widths, strict=True)
+        ]
+        for line in zip(*padded, strict=True):
+            yield _GAP.join(line).rstrip()
 
 
 def _folded(
@@ -152,18 +153,19 @@ def _stacked(
             yield (_INDENT + line).rstrip()
 
 
-def _padded(texts: Sequence[str], column: Column, width: int, terminal: Terminal) -> Iterable[str]:
-    """Return the cells of a column in its width, the first as a heading."""
+def _padded(
+    texts: Sequence[str], column: Column, width: int, terminal: Terminal, *, heading: bool
+) -> Iterable[str]:
+    """Return cells of a column in its width, the first as a heading if it is one."""
     styled = terminal.color and column.style
-    if styled or not all(map(str.isascii, texts)):
+    if heading or styled or not all(map(str.isascii, texts)):
         return [
-            _cell(text, column, width, terminal, heading=number == 0)
+            _cell(text, column, width, terminal, heading=heading and number == 0)
             for number, text in enumerate(texts)
         ]
-    head = _cell(texts[0], column, width, terminal, heading=True)
     if column.align == "right":
-        return [head, *(text.rjust(width) for text in texts[1:])]
-    return [head, *(text.ljust(width) for text in texts[1:])]
+        return [text.rjust(width) for text in texts]
+    return [text.ljust(width) for text in texts]
 
 
 def _cell(text: str, column: Column, width: int, terminal: Terminal, *, heading: bool) -> str:

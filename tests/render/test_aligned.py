@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import re
+import tracemalloc
 from collections.abc import Sequence
 from typing import Any
 
@@ -202,3 +203,38 @@ def test_folding_after_a_slash() -> None:
     assert fold("model/encoder/layer_0/kernel", 20) == ["model/encoder/", "layer_0/kernel"]
     assert fold("a/bbbbbbbbbbbbbbbbbbbb", 10) == ["a/bbbbbbbb", "bbbbbbbbbb", "bb"]
     assert fold("", 10) == [""]
+
+
+@pytest.mark.parametrize("odd", [None, 0, 1500, 2999])
+def test_columns_are_as_wide_from_the_first_row_to_the_last(odd: int | None) -> None:
+    """Rows are padded in batches; a cell that is not ASCII changes its own batch alone."""
+    names = [f"layer_{number}/kernel" for number in range(3000)]
+    if odd is not None:
+        names[odd] = "重み"
+    rows = [(name, "int64", (), "step", 1 << 10) for name in names]
+    head, *lines = table(None, rows)
+    wide = max(map(cell_len, names))
+    assert head == "key".ljust(wide) + "  dtype  shape  kind    bytes"
+    for name, line in zip(names, lines, strict=True):
+        padded = name + " " * (wide - cell_len(name))
+        assert line == padded + "  int64  []     step  1.0 KiB"
+
+
+def test_a_table_takes_little_more_room_than_the_names_in_it() -> None:
+    names = [f"layer_{number:06}/" + "x" * 80 for number in range(30_000)]
+    rows = ((name, "int64", (number % 7,), "step", number) for number, name in enumerate(names))
+    tracemalloc.start()
+    try:
+        write_rows(rows, COLUMNS, "table", Sink())
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    # Five texts to a row, of which only the size is a new one; padded ones would take 300 more.
+    assert peak / len(names) < 200
+
+
+class Sink(io.StringIO):
+    """Where what is written is forgotten."""
+
+    def write(self, text: str) -> int:
+        return len(text)

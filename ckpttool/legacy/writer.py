@@ -20,6 +20,7 @@ from ckpttool.errors import (
     DestinationError,
     InvalidTensorError,
 )
+from ckpttool.legacy.entry import LegacyEntry
 from ckpttool.legacy.naming import shard_path
 from ckpttool.legacy.reader import LegacyReader
 from ckpttool.legacy.records import SliceMeta, encode_meta, slice_head
@@ -238,6 +239,7 @@ class LegacyWriter:
         else:
             self._staged.commit_together(replace=self._replace, before_last=before_last)
         self._finished = True
+        self._slices.clear()  # with all that their values are read from
         self._check_written()
         return self._written
 
@@ -263,17 +265,20 @@ class LegacyWriter:
 
     def _check_written(self) -> None:
         with LegacyReader(self.prefix, self.paths) as reader:
-            found = {
-                key: SliceMeta(key, entry.dtype, entry.shape, tuple(p for p, _ in entry.parts))
-                for key, entry in reader.entries.items()
-            }
             for file, (_, size) in zip(reader.shard_files(), self._written, strict=True):
                 if file.size != size:
                     raise CorruptError("the file has another size than written", path=file.path)
-        if {key: _ordered(each) for key, each in found.items()} != {
-            key: _ordered(each) for key, each in self._tensors.items()
-        }:
+            # One by one: as many again would be in memory besides.
+            same = len(reader.entries) == len(self._tensors) and all(
+                key in self._tensors and _ordered(self._tensors[key]) == _ordered(_meta(key, entry))
+                for key, entry in reader.entries.items()
+            )
+        if not same:
             raise CorruptError("the checkpoint reads back otherwise than written", path=self.prefix)
+
+
+def _meta(key: str, entry: LegacyEntry) -> SliceMeta:
+    return SliceMeta(key, entry.dtype, entry.shape, tuple(part for part, _ in entry.parts))
 
 
 def _write_record(builder: TableBuilder, raw: bytes, each: _Slice) -> None:

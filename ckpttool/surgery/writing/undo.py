@@ -54,6 +54,9 @@ class Undo:
             now = self._identity(self._name)
             if now == self._ours:
                 left = self._put_back()
+                if isinstance(error, CkptError) and self._identity(self._name) == self._ours:
+                    # Without links there was no way to keep the old one.
+                    error.message += f"; '{self._path}' is written all the same"
             elif now is not None and now[:2] == self._ours[:2] and issubclass(kind, CkptError):
                 raise SurgeryError("somebody else writes to it", path=self._path)
         self._folder.remove(self._old)

@@ -4,7 +4,9 @@
     map      an entry after the other, in any order: 2 length (1 key, 2 value)
 
 Messages do not remember the order of their maps, and many writers leave it to chance. Equal Anys
-have equal bytes, so JSON keeps the order: it is that of the members of an object.
+have equal bytes, so JSON keeps the order: it is that of the members of an object. Real files
+need this: the signatures and the serving graph of a SessionBundle export are Anys with maps in the
+order of a hash table.
 
 An order is what is left of such JSON when all but maps, and what leads to them, is taken away.
 """

@@ -22,9 +22,10 @@ from ckpttool.cli.main import COMMANDS, COMPLETE_VARIABLE, cli
 from ckpttool.cli.options import OUTPUT_FORMATS
 from ckpttool.render.console import describe
 from ckpttool.tensor.dtypes import DTYPES
-from ckpttool.tensor.slices import encode_slice_key, parse_slice
+from ckpttool.tensor.slices import encode_slice_key
 from ckpttool.tensor.strings import encode_strings
 from man import examples, generate
+from tests.support.slices import parse_slice
 
 PAGES = {path.name: path.read_text(encoding="utf-8") for path in generate.pages()}
 COMMAND_PAGES = [name for name in PAGES if name.endswith(".1")]

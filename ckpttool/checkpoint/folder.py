@@ -17,12 +17,15 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from ckpttool.bundle.naming import INDEX_SUFFIX, index_path, shard_path, split_shard_path
-from ckpttool.checkpoint.generation import Generation as Generation
-from ckpttool.checkpoint.generation import table_generation
-from ckpttool.checkpoint.named import V1_PATTERN, is_of_windows, other_paths, part_name
-from ckpttool.checkpoint.named import checkpoint_name as checkpoint_name
-from ckpttool.checkpoint.state import STATE_NAME as STATE_NAME
-from ckpttool.checkpoint.state import read_state
+from ckpttool.checkpoint.generation import Generation, table_generation
+from ckpttool.checkpoint.named import (
+    V1_PATTERN,
+    checkpoint_name,
+    is_of_windows,
+    other_paths,
+    part_name,
+)
+from ckpttool.checkpoint.state import STATE_NAME, read_state
 from ckpttool.errors import CkptError, FileAccessError
 from ckpttool.storage.source import file_error
 from ckpttool.storage.temporary import split_temporary

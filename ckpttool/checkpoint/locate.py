@@ -22,7 +22,6 @@ from typing import Literal
 from ckpttool.bundle.naming import INDEX_SUFFIX, index_path, split_shard_path
 from ckpttool.checkpoint.folder import (
     META_SUFFIX,
-    STATE_NAME,
     V1_MARK,
     CheckpointFiles,
     Finder,
@@ -34,7 +33,7 @@ from ckpttool.checkpoint.folder import (
 )
 from ckpttool.checkpoint.generation import Generation, table_generation
 from ckpttool.checkpoint.nearest import nearest, quoted
-from ckpttool.checkpoint.state import read_state
+from ckpttool.checkpoint.state import STATE_NAME, read_state
 from ckpttool.errors import CkptError, FileAccessError, MissingFileError, NotFoundError
 from ckpttool.storage.source import RandomAccessFile
 
@@ -150,11 +149,6 @@ def saved_model_of(prefix: str) -> str | None:
 def is_graph_file(path: str) -> bool:
     """Tell whether a path is that of a file with a graph, by its name."""
     return path.endswith(_GRAPH_SUFFIXES) and is_regular(path)
-
-
-def has_metagraph(prefix: str) -> bool:
-    """Tell whether a checkpoint has a `.meta` file or belongs to a SavedModel."""
-    return is_regular(prefix + META_SUFFIX) or saved_model_of(prefix) is not None
 
 
 def has_graph_file(folder: str) -> bool:

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from ckpttool.bundle.reader import BundleReader
-from ckpttool.checkpoint.folder import Generation
+from ckpttool.checkpoint.generation import Generation
 from ckpttool.checkpoint.locate import Location, locate
 from ckpttool.checkpoint.nearest import nearest_names, quoted
 from ckpttool.errors import CkptError, MissingKeyError, UnsupportedError
@@ -227,11 +227,8 @@ class Checkpoint(Mapping[str, "Array"]):
         The keys tell in an object-based checkpoint; in a name-based one the collections of its
         MetaGraph, or the names where there is none, or none that can be read.
         """
-        from ckpttool.checkpoint.kinds.tensors import (
-            kinds_from_keys,
-            kinds_from_metagraph,
-            kinds_from_names,
-        )
+        from ckpttool.checkpoint.kinds.names import kinds_from_metagraph, kinds_from_names
+        from ckpttool.checkpoint.kinds.objects import kinds_from_keys
 
         described = self._described
         if self.style == "object":
@@ -252,7 +249,7 @@ class Checkpoint(Mapping[str, "Array"]):
         Raises:
             CkptError: the object graph is missing or damaged.
         """
-        from ckpttool.checkpoint.kinds.tensors import kinds_from_graph
+        from ckpttool.checkpoint.kinds.objects import kinds_from_graph
 
         graph = self.object_graph
         return self.kinds if graph is None else kinds_from_graph(self._described, graph)

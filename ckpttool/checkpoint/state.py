@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ckpttool.errors import CorruptError, DestinationError
@@ -144,51 +143,6 @@ def format_state(state: CheckpointState) -> str:
             last_preserved_timestamp=state.last_preserved_timestamp,
         )
     )
-
-
-def generate_state(
-    save_dir: str,
-    path: str,
-    all_paths: Sequence[str] = (),
-    *,
-    timestamps: Sequence[float] = (),
-    last_preserved: float = 0.0,
-    save_relative_paths: bool = False,
-) -> CheckpointState:
-    """Return the state to write into a folder, with paths as TensorFlow would write them.
-
-    Args:
-        save_dir: the folder. If it is absolute, paths that are not are relative to it and stay. If
-            it is not, such paths are relative to the current folder, as it is, and change.
-        path: prefix of the latest checkpoint.
-        all_paths: prefixes of all, oldest first; `path` is added if it is not the last of them.
-        timestamps: when they were saved, if that is to be written.
-        last_preserved: when the last one to be kept for good was saved.
-        save_relative_paths: make absolute paths relative to `save_dir` as well.
-
-    Raises:
-        ValueError: there are timestamps, but not as many as paths.
-    """
-    if save_relative_paths:
-        path = _relative(path, save_dir)
-        all_paths = [_relative(one, save_dir) for one in all_paths]
-    paths = [*all_paths]
-    if not paths or paths[-1] != path:
-        paths.append(path)
-    if timestamps and len(timestamps) != len(paths):
-        raise ValueError(f"{len(timestamps)} timestamps for {len(paths)} checkpoints")
-    if not save_relative_paths and not os.path.isabs(save_dir):
-        path, *paths = (
-            one if os.path.isabs(one) else os.path.relpath(one, save_dir) for one in (path, *paths)
-        )
-    return CheckpointState(path, tuple(paths), tuple(timestamps), last_preserved)
-
-
-def _relative(path: str, save_dir: str) -> str:
-    # A relative path is relative to the folder already if that is absolute, else to where we are.
-    if not os.path.isabs(path) and os.path.isabs(save_dir):
-        return path
-    return os.path.relpath(path, save_dir)
 
 
 def _check_size(size: int, path: str | None) -> None:

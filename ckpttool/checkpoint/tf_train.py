@@ -14,9 +14,10 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from ckpttool.checkpoint.folder import STATE_NAME, Finder
+from ckpttool.checkpoint.folder import Finder
 from ckpttool.checkpoint.named import other_paths
 from ckpttool.checkpoint.open import Checkpoint, open_checkpoint
+from ckpttool.checkpoint.state import STATE_NAME
 from ckpttool.coding.text import encode_text
 from ckpttool.errors import CkptError, MissingFileError
 from ckpttool.tensor.dtypes import DType

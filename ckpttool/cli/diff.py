@@ -15,8 +15,9 @@ from ckpttool.checkpoint.selection.select import SelectionRule, Selector
 from ckpttool.cli import options
 from ckpttool.cli.failures import DONE, FAILED, NEGATIVE, complain
 from ckpttool.errors import UnsupportedError
-from ckpttool.query.diff.checkpoints import Diff, Tolerance, compare
+from ckpttool.query.diff.checkpoints import compare
 from ckpttool.query.diff.renames import save_map
+from ckpttool.query.diff.results import Diff, Tolerance
 from ckpttool.query.diff.series import diff_series
 from ckpttool.render.diff import text as render
 from ckpttool.render.progress import ProgressBar

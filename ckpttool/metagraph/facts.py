@@ -19,7 +19,6 @@ from ckpttool.metagraph.session_bundle import Asset
 from ckpttool.metagraph.signatures import (
     OtherSignature,
     Signature,
-    SignatureTensor,
     read_signatures,
 )
 from ckpttool.metagraph.updates import UPDATES, Update, optimizer_updates
@@ -30,22 +29,6 @@ if TYPE_CHECKING:
     from ckpttool import pb
 
 _M = TypeVar("_M", bound="Message")
-
-__all__ = [
-    "Collection",
-    "MetaGraph",
-    "OtherSignature",
-    "Saver",
-    "Signature",
-    "SignatureTensor",
-    "Variable",
-    "VariableSlice",
-    "graph_of",
-    "metagraph_of",
-    "read_messages",
-    "read_metagraphs",
-    "readable_graph_of",
-]
 
 CollectionKind = Literal["node_list", "bytes_list", "int64_list", "float_list", "any_list", "empty"]
 
@@ -81,9 +64,6 @@ class Variable:
     """
 
     name: str
-    initializer: str = ""
-    snapshot: str = ""
-    initial_value: str = ""
     is_resource: bool = False
     trainable: bool = False
     part: VariableSlice | None = None
@@ -331,9 +311,6 @@ def _variable(found: pb.VariableDef) -> Variable:
         )
     return Variable(
         found.variable_name,
-        found.initializer_name,
-        found.snapshot_name,
-        found.initial_value_name,
         found.is_resource,
         found.trainable,
         part,

@@ -9,12 +9,9 @@ from typing import TYPE_CHECKING
 
 from ckpttool.bundle.index import BundleIndex
 from ckpttool.bundle.naming import shard_path
-from ckpttool.checkpoint.folder import (
-    STATE_NAME,
-    CheckpointFiles,
-    checkpoint_name,
-    list_checkpoints,
-)
+from ckpttool.checkpoint.folder import CheckpointFiles, list_checkpoints
+from ckpttool.checkpoint.named import checkpoint_name
+from ckpttool.checkpoint.state import STATE_NAME
 from ckpttool.errors import CkptError
 
 if TYPE_CHECKING:

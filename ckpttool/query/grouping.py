@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple, TypeVar
 
-from ckpttool.query.listing import TensorRow
+from ckpttool.query.rows import TensorRow
 
 _NUMBER = re.compile(r"(\d+)")
 

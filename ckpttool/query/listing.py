@@ -17,16 +17,6 @@ from ckpttool.tensor.shape import element_count
 if TYPE_CHECKING:
     from ckpttool.legacy.reader import LegacyReader
 
-__all__ = [
-    "SORT_ORDERS",
-    "Listing",
-    "SliceRow",
-    "TensorRow",
-    "Totals",
-    "list_tensors",
-    "tensor_rows",
-]
-
 SORT_ORDERS = ("key", "bytes", "shard")
 
 

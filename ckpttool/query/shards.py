@@ -9,8 +9,7 @@ from ckpttool.bundle.naming import shard_path
 from ckpttool.bundle.reader import BundleReader
 from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.errors import CorruptError, MissingFileError, TruncatedError
-from ckpttool.query.listing import TensorRow
-from ckpttool.query.rows import ends
+from ckpttool.query.rows import TensorRow, ends
 from ckpttool.query.source import Source
 from ckpttool.storage.source import RandomAccessFile
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TextIO
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    pass
 
 ColorChoice = Literal["auto", "always", "never"]
 COLOR_CHOICES: tuple[ColorChoice, ...] = ("auto", "always", "never")
@@ -72,26 +72,6 @@ def describe(
         interactive=interactive,
         color=_wants_color(interactive, color, env),
         width=_width(stream, interactive, env),
-    )
-
-
-def rich_console(stream: TextIO, terminal: Terminal) -> Console:
-    """Return a rich console that writes to `stream` as `terminal` says.
-
-    It takes no markup, highlights nothing and cuts no line on a stream that is no terminal.
-    """
-    from rich.console import Console
-
-    return Console(
-        file=stream,
-        force_terminal=terminal.color,
-        color_system="standard" if terminal.color else None,
-        no_color=not terminal.color,
-        width=terminal.width or _MAX_WIDTH,
-        soft_wrap=terminal.width is None,
-        markup=False,
-        highlight=False,
-        emoji=False,
     )
 
 

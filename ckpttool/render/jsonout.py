@@ -11,10 +11,12 @@ import base64
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict
 from itertools import islice
 from typing import SupportsFloat, TextIO
 
 from ckpttool.coding.text import encode_text
+from ckpttool.query.source import Source
 
 _ENCODER = json.JSONEncoder(ensure_ascii=True, allow_nan=False, check_circular=False)
 _BATCH = 2048
@@ -135,3 +137,8 @@ def _bytes(value: bytes) -> object:
         return value.decode("utf-8")
     except UnicodeDecodeError:
         return {"base64": base64.b64encode(value).decode("ascii")}
+
+
+def source_document(source: Source) -> dict[str, object]:
+    """Return the `source` member of a JSON document."""
+    return asdict(source)

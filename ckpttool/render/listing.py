@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, TextIO, cast
 
 from ckpttool.query.folder import CheckpointRow
 from ckpttool.query.grouping import FoldedRow, ScopeRow, short_name
-from ckpttool.query.listing import Listing, SliceRow, TensorRow
-from ckpttool.query.rows import BundleRows
+from ckpttool.query.listing import Listing
+from ckpttool.query.rows import BundleRows, SliceRow, TensorRow
 from ckpttool.render import humanize
 from ckpttool.render.cells import Column
 from ckpttool.render.console import Terminal
-from ckpttool.render.jsonout import write_json, write_jsonl
-from ckpttool.render.source import source_document
+from ckpttool.render.jsonout import source_document, write_json, write_jsonl
 from ckpttool.render.table import RowFormat, write_rows
 
 if TYPE_CHECKING:

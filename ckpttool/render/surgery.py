@@ -10,8 +10,7 @@ from ckpttool.query.source import Source
 from ckpttool.render import humanize
 from ckpttool.render.cells import Column
 from ckpttool.render.console import Terminal
-from ckpttool.render.jsonout import write_json
-from ckpttool.render.source import source_document
+from ckpttool.render.jsonout import source_document, write_json
 from ckpttool.render.table import RowFormat, write_rows
 from ckpttool.surgery.plan import Change, Plan
 from ckpttool.surgery.writing.receipt import Receipt

@@ -13,7 +13,6 @@ from ckpttool.render.console import Terminal
 from ckpttool.render.jsonout import write_jsonl
 
 RowFormat = Literal["table", "plain", "jsonl", "csv", "markdown", "names"]
-ROW_FORMATS: tuple[RowFormat, ...] = ("table", "plain", "jsonl", "csv", "markdown", "names")
 _BATCH = 4096
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
@@ -26,7 +25,7 @@ def write_rows(
     *,
     terminal: Terminal | None = None,
 ) -> None:
-    """Write rows in one of `ROW_FORMATS`.
+    """Write rows in a `RowFormat`.
 
     Args:
         rows: the cells of each row, as many as there are columns. All formats but `table` write

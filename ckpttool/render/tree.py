@@ -9,7 +9,7 @@ from itertools import islice
 from typing import TextIO
 
 from ckpttool.printable import printable
-from ckpttool.query.listing import TensorRow
+from ckpttool.query.rows import TensorRow
 from ckpttool.query.tree.nodes import SlotNode, TreeNode
 from ckpttool.render import humanize
 from ckpttool.render.console import Terminal

@@ -15,8 +15,7 @@ from ckpttool.query.verify.report import VERIFY_VERDICTS, Report, VerifyVerdict
 from ckpttool.render import humanize
 from ckpttool.render.cells import Column
 from ckpttool.render.console import Terminal
-from ckpttool.render.jsonout import write_json, write_jsonl
-from ckpttool.render.source import source_document
+from ckpttool.render.jsonout import source_document, write_json, write_jsonl
 from ckpttool.render.table import RowFormat, write_rows
 
 # What people are told of; programs are told of all.

@@ -80,19 +80,6 @@ class TensorSlice:
         )
 
 
-def parse_slice(text: str) -> TensorSlice:
-    """Parse the form that `str()` gives: `0,2:-`.
-
-    Raises:
-        ValueError: it is malformed.
-    """
-    extents = []
-    for part in text.split(":") if text else ():
-        start, _, length = part.partition(",")
-        extents.append(FULL if part == "-" else (int(start), int(length)))
-    return TensorSlice(tuple(extents))
-
-
 def decode_slice(data: bytes) -> TensorSlice:
     """Decode a TensorSliceProto."""
     extents = []

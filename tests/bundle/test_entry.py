@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 from ckpttool.bundle.entry import BundleEntry, BundleHeader, EntryDecoder, decode_header
 from ckpttool.errors import CkptError, CorruptError, TruncatedError, UnsupportedError
 from ckpttool.tensor.dtypes import DTYPES, dtype_of_name, dtype_of_number
-from ckpttool.tensor.slices import TensorSlice, parse_slice
+from ckpttool.tensor.slices import TensorSlice
 from tests.support import encoder
 from tests.support.encoder import bytes_field, number_field
+from tests.support.slices import parse_slice
 
 F32, I32, U8, BOOL = map(dtype_of_name, ("float32", "int32", "uint8", "bool"))
 STRING, VARIANT = dtype_of_name("string"), dtype_of_name("variant")

@@ -15,12 +15,12 @@ from ckpttool.errors import (
     MissingFileError,
     UnsupportedError,
 )
-from ckpttool.tensor.slices import parse_slice
 from tests.support import encoder
 from tests.support.encoder import entry, slice_key
 from tests.support.handmade import Bundle
 from tests.support.limits import memory_limit, run_python, time_limit
 from tests.support.refusals import refused
+from tests.support.slices import parse_slice
 
 I32, U8, STRING = 3, 4, 7
 ROWS = [((0, 2), (0, -1)), ((2, 1), (0, -1))]

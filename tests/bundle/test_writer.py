@@ -13,7 +13,7 @@ from ckpttool.bundle.writer import BundleWriter
 from ckpttool.errors import (
     InvalidTensorError,
 )
-from ckpttool.tensor.slices import TensorSlice, parse_slice
+from ckpttool.tensor.slices import TensorSlice
 from ckpttool.tensor.values import object_array
 from ckpttool.tensor.variants import VariantElement
 from tests.support import encoder
@@ -21,6 +21,7 @@ from tests.support.encoder import string_data, variant_data
 from tests.support.fixtures import folder_contents, read_bytes
 from tests.support.handmade import Bundle, shard_path
 from tests.support.refusals import refused
+from tests.support.slices import parse_slice
 
 F32, I32, U8, STRING, BOOL, I16, VARIANT = 1, 3, 4, 7, 10, 5, 21
 

@@ -12,7 +12,6 @@ from ckpttool.checkpoint.state import (
     MAX_SIZE,
     CheckpointState,
     format_state,
-    generate_state,
     parse_state,
     read_state,
 )
@@ -199,44 +198,3 @@ def test_joined_to() -> None:
         2.0,
     )
     assert CheckpointState().joined_to("dir") == CheckpointState()
-
-
-# (save_dir, path, all_paths, save_relative_paths) -> what TensorFlow 2.21 writes
-GENERATED = [
-    ("d", "d/c-2", ["d/c-1", "d/c-2"], False, "c-2", ["c-1", "c-2"]),
-    ("d", "d/c-2", ["d/c-1"], False, "c-2", ["c-1", "c-2"]),
-    ("d", "d/c-2", [], False, "c-2", ["c-2"]),
-    ("d", "./d/c-2", ["d/c-2"], False, "c-2", ["c-2", "c-2"]),
-    ("./d", "e/../d/c-2", [], False, "c-2", ["c-2"]),
-    ("d", "e/c-2", ["/x/c-1"], False, "../e/c-2", ["/x/c-1", "../e/c-2"]),
-    ("/s/d", "/s/d/c-2", ["/s/d/c-1"], False, "/s/d/c-2", ["/s/d/c-1", "/s/d/c-2"]),
-    ("/s/d", "c-2", ["c-1"], False, "c-2", ["c-1", "c-2"]),
-    ("/s/d", "/s/d/c-2", ["/s/d/c-1"], True, "c-2", ["c-1", "c-2"]),
-    ("/s/d", "/s/e/c-2", ["c-1"], True, "../e/c-2", ["c-1", "../e/c-2"]),
-    ("/s/d", "/s/d/c-2", ["c-2"], True, "c-2", ["c-2"]),
-    ("d", "d/c-2", ["d/c-1"], True, "c-2", ["c-1", "c-2"]),
-]
-
-
-@pytest.mark.parametrize(
-    ("save_dir", "path", "paths", "relative", "latest", "all_paths"), GENERATED
-)
-def test_generate_state(
-    save_dir: str, path: str, paths: list[str], relative: bool, latest: str, all_paths: list[str]
-) -> None:
-    state = generate_state(save_dir, path, paths, save_relative_paths=relative)
-    assert state == CheckpointState(latest, tuple(all_paths))
-
-
-def test_an_absolute_path_into_a_relative_folder() -> None:
-    # TensorFlow makes it relative twice, and so names a file outside of the folder.
-    path = os.path.join(os.getcwd(), "d", "c-2")
-    assert generate_state("d", path, save_relative_paths=True).model_checkpoint_path == "c-2"
-
-
-def test_timestamps_must_match() -> None:
-    state = generate_state("d", "d/c-2", ["d/c-1"], timestamps=[1.0, 2.0], last_preserved=0.5)
-    assert state.all_model_checkpoint_timestamps == (1.0, 2.0)
-    assert state.last_preserved_timestamp == 0.5
-    with pytest.raises(ValueError, match="1 timestamps for 2 checkpoints"):
-        generate_state("d", "d/c-2", ["d/c-1"], timestamps=[1.0])

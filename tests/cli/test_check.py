@@ -18,9 +18,9 @@ import numpy as np
 import pytest
 
 import ckpttool
-from ckpttool.schemas import load_schema
 from tests.support.command import Outcome, ckpt, environment, shell
 from tests.support.fixtures import FIXTURES, bundle
+from tests.support.schemas import load_schema
 
 FOLDER = os.path.join(FIXTURES, "v2/tf2.21/guide_legacy_adam_resumed/tf_ckpts")
 LATEST = os.path.join(FOLDER, "ckpt-10")

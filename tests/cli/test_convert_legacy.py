@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 import ckpttool
-from ckpttool.schemas import load_schema
 from tests.support.command import ckpt
 from tests.support.conversions import (
     PARTITIONED,
@@ -25,6 +24,7 @@ from tests.support.conversions import (
     write_v1,
 )
 from tests.support.conversions import big_endian as write_big_endian
+from tests.support.schemas import load_schema
 from tests.support.surgery import refuse, run, spoil, state
 from tests.surgery.graphs import VARIABLE
 from tests.surgery.references import object_based

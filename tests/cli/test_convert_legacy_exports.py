@@ -11,7 +11,6 @@ import jsonschema
 import pytest
 
 import ckpttool
-from ckpttool.schemas import load_schema
 from tests.support.exports import (
     copied,
     edit,
@@ -22,6 +21,7 @@ from tests.support.exports import (
     values,
     with_signatures,
 )
+from tests.support.schemas import load_schema
 from tests.support.surgery import refuse, run, state
 
 NAME = "convert-legacy"

@@ -14,8 +14,8 @@ from ckpttool.checkpoint.open import open_checkpoint
 from ckpttool.checkpoint.tf_train import load_checkpoint
 from ckpttool.cli.main import main
 from ckpttool.errors import CorruptError
-from ckpttool.schemas import load_schema
 from tests.support.handmade import Bundle
+from tests.support.schemas import load_schema
 
 F32, I32 = 1, 3
 ONES = np.ones(2, "<f4").tobytes()

@@ -16,12 +16,12 @@ import numpy as np
 import pytest
 
 import ckpttool
-from ckpttool.query.diff.checkpoints import CHANGES, LETTERS
-from ckpttool.schemas import load_schema
+from ckpttool.query.diff.results import CHANGES, LETTERS
 from tests.support.command import ckpt, environment, shell
 from tests.support.fixtures import FIXTURES, bundle
 from tests.support.handmade import shard_path
 from tests.support.limits import run_python
+from tests.support.schemas import load_schema
 
 GUIDE = Path(FIXTURES) / "v2/tf2.21/guide_legacy_adam_resumed/tf_ckpts"
 SAVER = bundle("v2/tf1.15/saver/model.ckpt-3").prefix

@@ -15,10 +15,10 @@ import pytest
 
 import ckpttool
 from ckpttool import pb
-from ckpttool.schemas import load_schema
 from tests.metagraph.graph_messages import FLOAT, INT32, constant, node, with_saver, written
 from tests.support.command import ckpt
 from tests.support.fixtures import FIXTURES
+from tests.support.schemas import load_schema
 
 SAVER = f"{FIXTURES}/v2/tf1.15/saver/model.ckpt-3"
 EXPORT = f"{FIXTURES}/session_bundle/tf0.12/assets/export"

@@ -10,9 +10,9 @@ from typing import Any
 import jsonschema
 import pytest
 
-from ckpttool.schemas import load_schema
 from tests.support.command import ckpt, shell
 from tests.support.fixtures import FIXTURES, bundle
+from tests.support.schemas import load_schema
 
 FOLDER = os.path.join(FIXTURES, "v2/tf2.21/guide_legacy_adam/tf_ckpts")
 GUIDE = os.path.join(FOLDER, "ckpt-5")

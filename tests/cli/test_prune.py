@@ -13,11 +13,11 @@ import pytest
 import ckpttool
 from ckpttool.cli.main import main
 from ckpttool.coding.checksum import crc32c, mask
-from ckpttool.schemas import load_schema
 from tests.support import encoder
 from tests.support.command import ckpt
 from tests.support.fixtures import bundle
 from tests.support.handmade import Bundle
+from tests.support.schemas import load_schema
 from tests.support.surgery import GUIDE, make, refuse, renaming, run, shards, values
 
 VALUE = "/.ATTRIBUTES/VARIABLE_VALUE"

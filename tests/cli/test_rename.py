@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 import ckpttool
-from ckpttool.schemas import load_schema
 from ckpttool.surgery.tables import list_tables
 from tests.support.command import ckpt, shell
 from tests.support.fixtures import bundle, bundles
+from tests.support.schemas import load_schema
 from tests.support.surgery import make, refuse, renaming, run, values
 
 VALUE = "/.ATTRIBUTES/VARIABLE_VALUE"

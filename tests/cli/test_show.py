@@ -22,10 +22,10 @@ import pytest
 from ckpttool.bundle.writer import BundleWriter
 from ckpttool.checkpoint.open import open_checkpoint
 from ckpttool.cli.main import main
-from ckpttool.schemas import load_schema
 from tests.support import handmade
 from tests.support.command import Outcome, ckpt, environment, shell
 from tests.support.fixtures import FIXTURES, BundleFixture, bundle, bundles
+from tests.support.schemas import load_schema
 
 GUIDE = os.path.join(FIXTURES, "v2/tf2.21/guide_legacy_adam")
 FOLDER = os.path.join(GUIDE, "tf_ckpts")

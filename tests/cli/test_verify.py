@@ -14,20 +14,20 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import jsonschema
 import pytest
 
 from ckpttool.printable import printable
-from ckpttool.query.verify.findings import CODES, SEVERITIES
-from ckpttool.schemas import load_schema
+from ckpttool.query.verify.findings import CODES, Severity
 from tests.query.verify.victims import GUIDE, Victim
 from tests.support import encoder
 from tests.support.command import ckpt, environment, shell
 from tests.support.fixtures import FIXTURES
 from tests.support.handmade import Bundle
 from tests.support.limits import run_python
+from tests.support.schemas import load_schema
 
 FOLDER = os.path.join(FIXTURES, GUIDE)
 LATEST = os.path.join(FOLDER, "ckpt-5")
@@ -366,7 +366,9 @@ def test_the_manual_has_every_code_under_its_severity() -> None:
             current = listed.setdefault(line[4:].lower().removesuffix("s"), [])
         elif line.startswith(".B "):
             current.append(line[3:].replace("\\-", "-"))
-    found = {severity: [c for c in CODES if CODES[c] == severity] for severity in SEVERITIES}
+    found = {
+        severity: [c for c in CODES if CODES[c] == severity] for severity in get_args(Severity)
+    }
     assert {severity: sorted(each) for severity, each in listed.items()} == {
         severity: sorted(each) for severity, each in found.items()
     }
@@ -375,7 +377,7 @@ def test_the_manual_has_every_code_under_its_severity() -> None:
 def test_the_schema_has_every_code() -> None:
     finding = load_schema("ckpt.verify/1")["$defs"]["finding"]["properties"]
     assert set(finding["code"]["enum"]) == set(CODES)
-    assert tuple(finding["severity"]["enum"]) == SEVERITIES
+    assert tuple(finding["severity"]["enum"]) == get_args(Severity)
 
 
 def test_many_findings_of_a_kind_are_folded_for_people_alone(tmp_path: Path) -> None:

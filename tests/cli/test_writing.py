@@ -13,9 +13,9 @@ import jsonschema
 import pytest
 
 import ckpttool
-from ckpttool.schemas import load_schema
 from tests.support.command import ckpt, shell
 from tests.support.fixtures import bundle
+from tests.support.schemas import load_schema
 from tests.support.surgery import (
     SAVER,
     WORK,

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from ckpttool.checkpoint.folder import Generation
+from ckpttool.checkpoint.generation import Generation
 from ckpttool.checkpoint.locate import locate
 from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.checkpoint.save import save_checkpoint

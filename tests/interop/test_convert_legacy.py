@@ -20,12 +20,12 @@ import ckpttool
 from ckpttool.bundle.writer import BundleWriter
 from ckpttool.surgery.writing.spread import Recoding
 from ckpttool.tensor.dtypes import STRING, dtype_of_name
-from ckpttool.tensor.slices import parse_slice
 from tests.interop.process import Oracle, summary
 from tests.interop.values import sample
 from tests.legacy.handmade import LegacyFixture, legacy_fixtures
 from tests.support import conversions
 from tests.support.conversions import ROWS, convert, everything, write_v1
+from tests.support.slices import parse_slice
 
 PYTHONS = {"1.15": "CKPT_TF115_PYTHON", "2.21": None}
 WITH_GRAPHS = [each for each in legacy_fixtures() if os.path.exists(each.prefix + ".meta")]

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ckpttool.checkpoint.kinds.tensors import kinds_from_names
+from ckpttool.checkpoint.kinds.names import kinds_from_names
 from ckpttool.checkpoint.open import open_checkpoint
 from ckpttool.surgery.pruning import OPTIMIZER_KINDS, SLOT_KINDS
 from ckpttool.surgery.renaming import promote_averages

@@ -11,11 +11,11 @@ from typing import Any
 import jsonschema
 import pytest
 
-from ckpttool.schemas import load_schema
 from tests.legacy import handmade
 from tests.legacy.handmade import described, description, legacy_fixture, record, table, varints
 from tests.support.command import ckpt
 from tests.support.fixtures import FIXTURES
+from tests.support.schemas import load_schema
 
 SHARDED = legacy_fixture("v1/tf1.15/partitioned_sharded/model.ckpt-7")
 VECTOR = legacy_fixture("v1/tf2.21/dtypes/vector")

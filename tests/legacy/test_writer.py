@@ -16,9 +16,10 @@ from ckpttool.legacy.naming import shard_path, shard_pattern
 from ckpttool.legacy.reader import LegacyReader
 from ckpttool.legacy.writer import LegacyWriter
 from ckpttool.tensor.dtypes import DTYPES, dtype_of_name
-from ckpttool.tensor.slices import TensorSlice, parse_slice
+from ckpttool.tensor.slices import TensorSlice
 from tests.legacy.handmade import LegacyFixture, legacy_fixtures
 from tests.support.fixtures import folder_contents, read_bytes
+from tests.support.slices import parse_slice
 
 FLOAT = dtype_of_name("float32")
 INT = dtype_of_name("int32")

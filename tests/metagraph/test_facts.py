@@ -14,13 +14,12 @@ from ckpttool.metagraph.facts import (
     Collection,
     MetaGraph,
     Saver,
-    Signature,
-    SignatureTensor,
     Variable,
     VariableSlice,
     read_metagraphs,
 )
 from ckpttool.metagraph.session_bundle import Asset
+from ckpttool.metagraph.signatures import Signature, SignatureTensor
 from tests.support.fixtures import FIXTURES, manifest
 
 FILES = tuple(
@@ -108,14 +107,7 @@ def test_facts_of_a_graph() -> None:
 def test_variables() -> None:
     (graph,) = read("meta/tf1.15/collections/graph.meta")
     assert graph.variables["global_step"] == (
-        Variable(
-            "global_step:0",
-            "global_step/Assign",
-            "global_step/read:0",
-            "global_step/initial_value:0",
-            is_resource=False,
-            trainable=False,
-        ),
+        Variable("global_step:0", is_resource=False, trainable=False),
     )
     names = {
         key: [(one.name, one.full_name) for one in found] for key, found in graph.variables.items()

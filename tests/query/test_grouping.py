@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ckpttool.query.grouping import FoldedRow, ScopeRow, by_scope, fold_numbers, in_order
-from ckpttool.query.listing import TensorRow
+from ckpttool.query.rows import TensorRow
 
 
 def _row(key: str, shape: tuple[int, ...] = (2,), kind: str = "weight") -> TensorRow:

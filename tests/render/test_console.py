@@ -6,7 +6,7 @@ import pty
 
 import pytest
 
-from ckpttool.render.console import ColorChoice, Terminal, describe, rich_console
+from ckpttool.render.console import ColorChoice, Terminal, describe
 
 
 class Screen(io.StringIO):
@@ -82,20 +82,3 @@ def test_styles() -> None:
     assert Terminal(color=True).style("a", "") == "a"
     assert Terminal(color=True).style("", "bold") == ""
     assert Terminal(color=False).style("a", "bold") == "a"
-
-
-def test_rich_takes_text_as_it_is_and_cuts_nothing() -> None:
-    key = "net/[bold]l1[/bold]/:smile:/" + "x" * 300
-    for terminal in (Terminal(), Terminal(interactive=True, color=True, width=400)):
-        stream = io.StringIO()
-        rich_console(stream, terminal).print(key)
-        assert stream.getvalue() == key + "\n"
-
-
-def test_rich_shows_styles_only_in_colour() -> None:
-    from rich.text import Text
-
-    for color in (True, False):
-        stream = io.StringIO()
-        rich_console(stream, Terminal(color=color)).print(Text("a", style="red"))
-        assert ("\x1b[31m" in stream.getvalue()) == color

@@ -16,13 +16,13 @@ from ckpttool.checkpoint.open import open_checkpoint
 from ckpttool.query.source import Source
 from ckpttool.render.console import Terminal
 from ckpttool.render.surgery import summary_line, write_changes
-from ckpttool.schemas import load_schema
 from ckpttool.surgery.plan import Plan
 from ckpttool.surgery.pruning import prune, select_drops
 from ckpttool.surgery.renaming import rename
 from ckpttool.surgery.rules import PrefixRule
 from ckpttool.surgery.writing.receipt import Receipt, ShardReceipt
 from tests.support.fixtures import bundle, bundles
+from tests.support.schemas import load_schema
 
 SAVER = "v2/tf2.21/saver_v2/model.ckpt-3"
 GUIDE = "v2/tf2.21/guide_legacy_adam/tf_ckpts/ckpt-5"

@@ -5,7 +5,7 @@ import io
 import json
 import unicodedata
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given
@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from ckpttool.printable import printable, unprintable
 from ckpttool.render import humanize
 from ckpttool.render.cells import Column, cell_text
-from ckpttool.render.table import ROW_FORMATS, RowFormat, write_rows
+from ckpttool.render.table import RowFormat, write_rows
 
 COLUMNS = (
     Column("key", fold=True),
@@ -104,7 +104,7 @@ def test_markdown() -> None:
     )
 
 
-@pytest.mark.parametrize("format", ROW_FORMATS)
+@pytest.mark.parametrize("format", get_args(RowFormat))
 def test_no_rows(format: RowFormat) -> None:
     lines = written(format, []).splitlines()
     header = {"plain": 1, "csv": 1, "markdown": 2, "table": 1, "jsonl": 0, "names": 0}

@@ -19,10 +19,10 @@ from ckpttool.surgery.writing.plan import WriteOptions, write_plan
 from ckpttool.surgery.writing.receipt import Receipt
 from ckpttool.surgery.writing.spread import Recoding
 from ckpttool.tensor.dtypes import DTYPES, STRING, DType, dtype_of_name
-from ckpttool.tensor.slices import parse_slice
 from tests.support import encoder
 from tests.support.answers import value_bytes
 from tests.support.handmade import Bundle
+from tests.support.slices import parse_slice
 
 SINGLE = "v1/tf1.15/saver/model.ckpt-3"
 PARTITIONED = "v1/tf1.15/partitioned/model.ckpt-7"

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ckpttool.bundle.reader import BundleReader
-from ckpttool.checkpoint.kinds.tensors import KINDS
+from ckpttool.checkpoint.kinds.rules import KINDS
 from ckpttool.checkpoint.open import open_checkpoint
 from ckpttool.checkpoint.selection.graph_names import GraphNames
 from ckpttool.errors import CkptError, SelectionError, SurgeryError

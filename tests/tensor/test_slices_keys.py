@@ -5,8 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ckpttool.errors import CorruptError
-from ckpttool.tensor.slices import TensorSlice, decode_slice_key, encode_slice_key, parse_slice
+from ckpttool.tensor.slices import TensorSlice, decode_slice_key, encode_slice_key
 from tests.support import encoder
+from tests.support.slices import parse_slice
 
 # (id, name, slice, key)
 KEYS = [

@@ -84,17 +84,3 @@ is a slot or a hyper-parameter whatever it is called, and the variable a weight.
 """
 
 from __future__ import annotations
-
-from ckpttool.checkpoint.kinds.names import kinds_from_metagraph, kinds_from_names
-from ckpttool.checkpoint.kinds.objects import kinds_from_graph, kinds_from_keys
-from ckpttool.checkpoint.kinds.rules import KINDS, Described, Kind
-
-__all__ = [
-    "KINDS",
-    "Described",
-    "Kind",
-    "kinds_from_graph",
-    "kinds_from_keys",
-    "kinds_from_metagraph",
-    "kinds_from_names",
-]

@@ -19,7 +19,8 @@ from ckpttool.metagraph.compare.attributes import (
 from ckpttool.metagraph.compare.changes import PARTS, GraphPart, MetaGraphChange, compared
 from ckpttool.metagraph.compare.collections import compare_collections
 from ckpttool.metagraph.compare.functions import function_pairs
-from ckpttool.metagraph.facts import MetaGraph, SignatureTensor, graph_of, metagraph_of
+from ckpttool.metagraph.facts import MetaGraph, graph_of, metagraph_of
+from ckpttool.metagraph.signatures import SignatureTensor
 from ckpttool.metagraph.variables import saved_nodes, saved_paths
 from ckpttool.tensor.dtypes import dtype_of_number
 

@@ -13,8 +13,8 @@ from ckpttool.coding.text import encode_text
 from ckpttool.errors import CkptError, NotFoundError, SelectionError
 from ckpttool.query.check.findings import PROBLEMS, LockFinding, LockReport, Problem
 from ckpttool.query.check.lock import Lock, LockRows
-from ckpttool.query.listing import DamagedRow, TensorRow, damaged_rows, tensor_rows
-from ckpttool.query.rows import BundleRows, RowsByKey
+from ckpttool.query.listing import DamagedRow, damaged_rows, tensor_rows
+from ckpttool.query.rows import BundleRows, RowsByKey, TensorRow
 from ckpttool.query.shards import require_apart, require_data
 from ckpttool.query.source import Source
 from ckpttool.storage.work import Progress

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ckpttool.checkpoint.open import Checkpoint
-from ckpttool.query.listing import TensorRow
+from ckpttool.query.rows import TensorRow
 from ckpttool.query.values.parts import SMALL_FLOATS, Part
 from ckpttool.tensor.dtypes import dtype_of_name
 from ckpttool.tensor.values import Array

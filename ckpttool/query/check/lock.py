@@ -19,8 +19,7 @@ from ckpttool.coding.text import decode_text
 from ckpttool.errors import CorruptError, FileAccessError, UnsupportedError
 from ckpttool.objects.keys import object_path
 from ckpttool.query.check.stream import JsonError, JsonStream, NoUtf8Error, TooLargeError
-from ckpttool.query.listing import SliceRow, TensorRow
-from ckpttool.query.rows import BundleRows
+from ckpttool.query.rows import BundleRows, SliceRow, TensorRow
 from ckpttool.storage.source import file_error
 from ckpttool.tensor.shape import element_count
 

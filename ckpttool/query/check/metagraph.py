@@ -9,9 +9,9 @@ from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.errors import NotFoundError
 from ckpttool.metagraph.report import read_graph_facts
 from ckpttool.query.check.findings import PROBLEMS, LockFinding, Problem, variable_tensor
-from ckpttool.query.listing import TensorRow
 from ckpttool.query.metagraph.summary import compare_with_checkpoint
 from ckpttool.query.metagraph.variables import Disagreement, VariableRow
+from ckpttool.query.rows import TensorRow
 
 _PROBLEMS: dict[Disagreement, Problem] = {
     "missing": "graph-missing",

@@ -16,7 +16,7 @@ from ckpttool.coding.text import encode_text
 from ckpttool.query.check.checkpoint import Scope, compare, key_bytes, survey
 from ckpttool.query.check.findings import LockReport, LockUpdate
 from ckpttool.query.check.lock import Lock
-from ckpttool.query.listing import SliceRow, TensorRow
+from ckpttool.query.rows import SliceRow, TensorRow
 from ckpttool.query.source import Source
 from ckpttool.storage.source import RandomAccessFile
 from ckpttool.storage.staging import StagedFiles

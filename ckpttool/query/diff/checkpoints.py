@@ -19,38 +19,18 @@ from ckpttool.query.diff import index as diff_index
 from ckpttool.query.diff.index import Fingerprint, Side, TensorPairs
 from ckpttool.query.diff.renames import Rename, find_renames
 from ckpttool.query.diff.results import (
-    CHANGES,
-    LETTERS,
     Diff,
-    Element,
-    GraphChange,
     GraphDiff,
     MatchedBy,
     ScopeMove,
     TensorChange,
     TensorDiff,
     Tolerance,
-    ValueDifference,
 )
 from ckpttool.query.diff.scopes import find_moves, rename_map
-from ckpttool.query.listing import DamagedRow, TensorRow
+from ckpttool.query.listing import DamagedRow
+from ckpttool.query.rows import TensorRow
 from ckpttool.storage.work import Progress
-
-__all__ = [
-    "CHANGES",
-    "LETTERS",
-    "Diff",
-    "Element",
-    "GraphChange",
-    "GraphDiff",
-    "ScopeMove",
-    "TensorChange",
-    "TensorDiff",
-    "Tolerance",
-    "ValueDifference",
-    "compare",
-    "diff",
-]
 
 
 def diff(

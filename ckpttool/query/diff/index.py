@@ -17,8 +17,8 @@ from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.checkpoint.selection.select import Listed, SelectionRule, Selector
 from ckpttool.errors import CkptError, MissingFileError, TruncatedError
 from ckpttool.objects.keys import GRAPH_KEY
-from ckpttool.query.listing import DamagedRow, TensorRow, damaged_rows, tensor_rows
-from ckpttool.query.rows import BundleRows, ends
+from ckpttool.query.listing import DamagedRow, damaged_rows, tensor_rows
+from ckpttool.query.rows import BundleRows, TensorRow, ends
 from ckpttool.query.source import Source
 
 # What two tensors must have in common to hold the same.

@@ -7,10 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from ckpttool.metagraph.compare.changes import PARTS as PARTS
-from ckpttool.metagraph.compare.changes import ChangeWord as ChangeWord
-from ckpttool.metagraph.compare.changes import GraphPart as GraphPart
-from ckpttool.metagraph.compare.changes import MetaGraphChange as MetaGraphChange
+from ckpttool.metagraph.compare.changes import ChangeWord, GraphPart, MetaGraphChange
 from ckpttool.metagraph.compare.graphs import compare_metagraphs
 from ckpttool.metagraph.facts import read_messages
 from ckpttool.query.metagraph.document import find_graph

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from ckpttool.query.diff.index import Fingerprint
-from ckpttool.query.listing import TensorRow
+from ckpttool.query.rows import TensorRow
 from ckpttool.storage.staging import StagedFiles
 
 _DIGITS = re.compile(r"([0-9]+)")

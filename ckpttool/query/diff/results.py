@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from ckpttool.errors import CkptError
-from ckpttool.query.listing import DamagedRow, TensorRow
+from ckpttool.query.listing import DamagedRow
+from ckpttool.query.rows import TensorRow
 from ckpttool.query.source import Source
 
 # In the order in which they are told.

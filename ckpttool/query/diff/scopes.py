@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from ckpttool.objects.keys import split_key
 from ckpttool.query.diff.results import ScopeMove, TensorDiff
-from ckpttool.query.listing import TensorRow
+from ckpttool.query.rows import TensorRow
 
 # Names from a file may have any number of segments; of such only the whole is looked at.
 _MAX_DEPTH = 256

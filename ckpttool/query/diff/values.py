@@ -20,7 +20,7 @@ from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.errors import CkptError
 from ckpttool.query.diff.elements import Comparer, Tally
 from ckpttool.query.diff.results import Tolerance, ValueDifference
-from ckpttool.query.listing import TensorRow
+from ckpttool.query.rows import TensorRow
 from ckpttool.query.values.parts import Part
 from ckpttool.storage.work import Progress, startable_threads, thread_count
 from ckpttool.tensor.dtypes import STRING, VARIANT

@@ -10,14 +10,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ckpttool.bundle.naming import INDEX_SUFFIX, split_shard_path
-from ckpttool.checkpoint.folder import (
-    META_SUFFIX,
-    STATE_NAME,
-    file_status,
-    is_regular,
-)
+from ckpttool.checkpoint.folder import META_SUFFIX, file_status, is_regular
 from ckpttool.checkpoint.generation import table_generation
 from ckpttool.checkpoint.locate import EXPORT_META, SAVED_MODEL_NAMES, locate
+from ckpttool.checkpoint.state import STATE_NAME
 from ckpttool.errors import (
     CorruptError,
     DestinationError,
@@ -43,7 +39,6 @@ __all__ = [
     "GraphDocument",
     "GraphForm",
     "JsonForm",
-    "Loss",
     "choose_graph",
     "find_graph",
     "graph_from_json",

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from ckpttool.checkpoint.locate import Location, locate
 from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.errors import CkptError, MissingFileError, NotFoundError
-from ckpttool.metagraph.facts import Signature as Signature
-from ckpttool.metagraph.report import GraphFacts as GraphFacts  # for those who render them
-from ckpttool.metagraph.report import read_graph_facts
+from ckpttool.metagraph.report import (
+    GraphFacts,  # for those who render them
+    read_graph_facts,
+)
 from ckpttool.query.metagraph.document import find_graph
 from ckpttool.query.metagraph.variables import (
     VariableComparison,

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.checkpoint.selection.select import SelectionRule, Selector, Step
 from ckpttool.errors import CkptError, SelectionError
-from ckpttool.query.listing import DamagedRow, TensorRow, damaged_rows, tensor_rows
+from ckpttool.query.listing import DamagedRow, damaged_rows, tensor_rows
+from ckpttool.query.rows import TensorRow
 from ckpttool.query.source import select_rows
 from ckpttool.tensor.region import Index, fit_index, parse_index
 

@@ -10,7 +10,6 @@ from ckpttool.errors import CkptError, FileAccessError, UnsupportedError
 from ckpttool.printable import printable
 
 Severity = Literal["damage", "unchecked", "warning"]
-SEVERITIES: tuple[Severity, ...] = ("damage", "unchecked", "warning")
 _MAX_MESSAGE = 1000
 
 # Programs go by these names: none is ever renamed or given to something else.

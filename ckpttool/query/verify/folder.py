@@ -9,15 +9,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 
 from ckpttool.bundle.naming import INDEX_SUFFIX, index_path, split_shard_path
-from ckpttool.checkpoint.folder import (
-    META_SUFFIX,
-    STATE_NAME,
-    Finder,
-    checkpoint_stem,
-    is_regular,
-)
+from ckpttool.checkpoint.folder import META_SUFFIX, Finder, checkpoint_stem, is_regular
 from ckpttool.checkpoint.named import other_paths
-from ckpttool.checkpoint.state import CheckpointState, read_state
+from ckpttool.checkpoint.state import STATE_NAME, CheckpointState, read_state
 from ckpttool.errors import CkptError, MissingFileError
 from ckpttool.query.verify.findings import Finding, finding, finding_of
 from ckpttool.storage.leftovers import lock_tag

@@ -6,11 +6,10 @@ from collections.abc import Collection
 from dataclasses import asdict
 from typing import TextIO
 
-from ckpttool.query.listing import TensorRow, Totals
+from ckpttool.query.rows import TensorRow, Totals
 from ckpttool.query.source import Source
-from ckpttool.render.jsonout import write_json
+from ckpttool.render.jsonout import source_document, write_json
 from ckpttool.render.listing import SCHEMA, tensor_document
-from ckpttool.render.source import source_document
 
 
 def write_lock(source: Source, rows: Collection[TensorRow], stream: TextIO) -> None:

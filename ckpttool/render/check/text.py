@@ -8,12 +8,11 @@ from typing import TextIO, cast
 from ckpttool.printable import printable
 from ckpttool.query.check.findings import PROBLEMS, LockFinding, LockReport
 from ckpttool.query.grouping import short_name
-from ckpttool.query.listing import TensorRow
+from ckpttool.query.rows import TensorRow
 from ckpttool.render.cells import Column
 from ckpttool.render.check.words import checksum, label, message, sides, summary
 from ckpttool.render.console import Terminal
-from ckpttool.render.jsonout import write_json, write_jsonl
-from ckpttool.render.source import source_document
+from ckpttool.render.jsonout import source_document, write_json, write_jsonl
 from ckpttool.render.table import RowFormat, write_rows
 
 SCHEMA = "ckpt.check/1"

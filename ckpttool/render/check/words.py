@@ -5,7 +5,7 @@ from __future__ import annotations
 from ckpttool.errors import CkptError
 from ckpttool.query.check.checkpoint import checksums
 from ckpttool.query.check.findings import PROBLEMS, LockFinding, LockReport, Problem
-from ckpttool.query.listing import TensorRow
+from ckpttool.query.rows import TensorRow
 from ckpttool.render import humanize
 
 # What has become of a tensor in a lock that was written anew.

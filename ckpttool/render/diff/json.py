@@ -8,9 +8,9 @@ from typing import TextIO
 
 from ckpttool.query.diff.results import CHANGES, LETTERS, Diff, TensorDiff, ValueDifference
 from ckpttool.query.diff.series import Series, StepRow
-from ckpttool.query.listing import DamagedRow, TensorRow
-from ckpttool.render.jsonout import write_json, write_jsonl
-from ckpttool.render.source import source_document
+from ckpttool.query.listing import DamagedRow
+from ckpttool.query.rows import TensorRow
+from ckpttool.render.jsonout import source_document, write_json, write_jsonl
 
 SCHEMA = "ckpt.diff/1"
 

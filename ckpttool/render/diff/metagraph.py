@@ -6,14 +6,9 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TextIO, cast
 
+from ckpttool.metagraph.compare.changes import PARTS, MetaGraphChange
 from ckpttool.printable import printable
-from ckpttool.query.diff.metagraph import (
-    CHANGE_WORDS,
-    PARTS,
-    MetaGraphChange,
-    MetaGraphDiff,
-    MetaGraphPair,
-)
+from ckpttool.query.diff.metagraph import CHANGE_WORDS, MetaGraphDiff, MetaGraphPair
 from ckpttool.render import humanize
 from ckpttool.render.aligned import write_table
 from ckpttool.render.cells import Column

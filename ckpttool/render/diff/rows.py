@@ -8,7 +8,7 @@ from typing import TextIO
 from ckpttool.printable import printable
 from ckpttool.query.diff.results import CHANGES, LETTERS, Diff, GraphChange, TensorDiff
 from ckpttool.query.diff.series import Series
-from ckpttool.query.listing import Totals
+from ckpttool.query.rows import Totals
 from ckpttool.render import humanize
 from ckpttool.render.cells import Column
 from ckpttool.render.console import Terminal

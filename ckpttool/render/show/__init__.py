@@ -4,5 +4,4 @@ text        values as text
 json        values as JSON
 summary     what a checkpoint is
 statistics  statistics as rows
-histogram   a histogram in a line of text
 """

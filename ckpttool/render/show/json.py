@@ -11,8 +11,7 @@ from ckpttool.query.source import Source
 from ckpttool.query.values.detail import GraphDetail, TensorDetail, Values, Variants
 from ckpttool.query.values.statistics import Statistics
 from ckpttool.query.values.variants import InnerTensor, VariantDetail
-from ckpttool.render.jsonout import write_json, write_jsonl
-from ckpttool.render.source import source_document
+from ckpttool.render.jsonout import source_document, write_json, write_jsonl
 
 SCHEMA = "ckpt.show/1"
 

@@ -7,16 +7,16 @@ from dataclasses import asdict
 from itertools import zip_longest
 from typing import TextIO
 
+from ckpttool.metagraph.facts import MetaGraph
 from ckpttool.printable import printable
-from ckpttool.query.summary import GraphSummary, Group, MetaGraph, Summary, Writer
+from ckpttool.query.summary import GraphSummary, Group, Summary, Writer
 from ckpttool.render import humanize
 from ckpttool.render.aligned import write_table
 from ckpttool.render.cells import Column
 from ckpttool.render.console import Terminal
-from ckpttool.render.jsonout import write_json, write_jsonl
+from ckpttool.render.jsonout import source_document, write_json, write_jsonl
 from ckpttool.render.metagraph import comparison_document, comparison_text
 from ckpttool.render.show.json import SCHEMA
-from ckpttool.render.source import source_document
 
 # So many scopes are listed before the rest is only counted.
 _MOST_SCOPES = 20

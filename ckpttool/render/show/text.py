@@ -9,13 +9,12 @@ from ckpttool.objects.graph import Node
 from ckpttool.printable import printable
 from ckpttool.query.source import Source
 from ckpttool.query.values.detail import GraphDetail, TensorDetail, Values, Variants
-from ckpttool.query.values.statistics import Statistics
+from ckpttool.query.values.statistics import Histogram, Statistics
 from ckpttool.query.values.texts import number_text
 from ckpttool.query.values.variants import InnerTensor, PartialShape, VariantDetail
 from ckpttool.render import humanize
 from ckpttool.render.console import Terminal
 from ckpttool.render.layout import lay_out
-from ckpttool.render.show.histogram import draw
 from ckpttool.render.show.json import write_details_json, write_details_jsonl
 from ckpttool.render.show.statistics import write_statistics
 from ckpttool.render.table import RowFormat
@@ -23,6 +22,7 @@ from ckpttool.render.table import RowFormat
 # Where nothing limits lines, values are wrapped here all the same.
 _WIDTH = 80
 _LEAST_WIDTH = 20
+_BARS = " ▁▂▃▄▅▆▇█"
 
 
 def write_details(
@@ -85,7 +85,7 @@ def detail_lines(
     if detail.statistics is not None and detail.part:
         yield terminal.style(_statistics(detail.statistics, detail.dtype), "dim")
     if detail.histogram is not None:
-        yield terminal.style(draw(detail.histogram, width), "dim")
+        yield terminal.style(draw_histogram(detail.histogram, width), "dim")
 
 
 def _header(detail: TensorDetail, terminal: Terminal) -> str:
@@ -220,3 +220,23 @@ def _node(node: Node, paths: Sequence[str | None], terminal: Terminal) -> Iterat
         yield f"    slot {printable(slot.slot_name)} of {variable}: #{slot.slot_id}"
     if node.saver is not None:
         yield f"    saved by {printable(node.saver.name)}"
+
+
+def draw_histogram(histogram: Histogram, width: int) -> str:
+    """Return a histogram as bars between its ends: `-0.5 |▁▃▆█▆▃▁| 0.49`.
+
+    Every bin that holds anything has a bar. On a narrow line neighbouring bins are joined.
+
+    Args:
+        histogram: what to draw.
+        width: the length of the line, as far as possible.
+    """
+    low, high = f"{histogram.low:.4g}", f"{histogram.high:.4g}"
+    room = max(width - len(low) - len(high) - 4, 4)
+    counts = list(histogram.counts)
+    while len(counts) > room:
+        counts = [sum(counts[at : at + 2]) for at in range(0, len(counts), 2)]
+    most = max(counts, default=0) or 1
+    steps = len(_BARS) - 1
+    bars = "".join(_BARS[-(-count * steps // most)] for count in counts)
+    return f"{low} |{bars}| {high}"

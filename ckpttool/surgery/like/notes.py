@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from ckpttool.checkpoint.kinds.tensors import KINDS
+from ckpttool.checkpoint.kinds.rules import KINDS
 from ckpttool.checkpoint.nearest import listed, nearest_names, quoted
 from ckpttool.objects.keys import attribute_key
 from ckpttool.surgery.like.places import Place, Places

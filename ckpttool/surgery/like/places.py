@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from ckpttool.checkpoint.kinds.tensors import Described
+from ckpttool.checkpoint.kinds.rules import Described
 from ckpttool.checkpoint.nearest import quoted
 from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.errors import SurgeryError

@@ -8,14 +8,10 @@ import time
 from dataclasses import dataclass
 from typing import Literal
 
-from ckpttool.checkpoint.folder import (
-    META_SUFFIX,
-    STATE_NAME,
-    Generation,
-    checkpoint_name,
-    is_regular,
-)
-from ckpttool.checkpoint.state import CheckpointState, format_state, read_state
+from ckpttool.checkpoint.folder import META_SUFFIX, is_regular
+from ckpttool.checkpoint.generation import Generation
+from ckpttool.checkpoint.named import checkpoint_name
+from ckpttool.checkpoint.state import STATE_NAME, CheckpointState, format_state, read_state
 from ckpttool.errors import ChangedError, CkptError, DestinationError, MissingFileError
 from ckpttool.storage.source import Permissions, RandomAccessFile
 from ckpttool.storage.staging import StagedFiles

@@ -6,7 +6,8 @@ import os
 import secrets
 
 from ckpttool.bundle.naming import INDEX_SUFFIX, find_shards, index_path
-from ckpttool.checkpoint.folder import META_SUFFIX, Generation, find_checkpoint
+from ckpttool.checkpoint.folder import META_SUFFIX, find_checkpoint
+from ckpttool.checkpoint.generation import Generation
 from ckpttool.errors import DestinationError, MissingFileError
 from ckpttool.surgery.plan import Plan
 from ckpttool.surgery.writing.companions import check_sequence

@@ -11,7 +11,8 @@ from __future__ import annotations
 import os
 from functools import partial
 
-from ckpttool.checkpoint.folder import checkpoint_name, checkpoint_stem
+from ckpttool.checkpoint.folder import checkpoint_stem
+from ckpttool.checkpoint.named import checkpoint_name
 from ckpttool.errors import DestinationError, SurgeryError
 from ckpttool.legacy.naming import shard_path
 from ckpttool.legacy.writer import LegacyWriter

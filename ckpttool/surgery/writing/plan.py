@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING
 
 from ckpttool.bundle.index import BundleIndex
 from ckpttool.bundle.naming import index_path
-from ckpttool.checkpoint.folder import STATE_NAME, Generation
+from ckpttool.checkpoint.generation import Generation
 from ckpttool.checkpoint.locate import leads_elsewhere
+from ckpttool.checkpoint.state import STATE_NAME
 from ckpttool.errors import (
     CkptError,
     CorruptError,

@@ -6,7 +6,8 @@ import pytest
 
 from ckpttool.bundle.entry import BundleEntry
 from ckpttool.checkpoint.kinds.averages import Average, find_averages
-from ckpttool.checkpoint.kinds.tensors import kinds_from_graph, kinds_from_names
+from ckpttool.checkpoint.kinds.names import kinds_from_names
+from ckpttool.checkpoint.kinds.objects import kinds_from_graph
 from ckpttool.checkpoint.open import open_checkpoint
 from ckpttool.objects.graph import ObjectGraph
 from ckpttool.objects.keys import object_path

@@ -6,7 +6,8 @@ import pytest
 
 from ckpttool.bundle.entry import BundleEntry
 from ckpttool.bundle.reader import BundleReader
-from ckpttool.checkpoint.kinds.tensors import KINDS, kinds_from_metagraph, kinds_from_names
+from ckpttool.checkpoint.kinds.names import kinds_from_metagraph, kinds_from_names
+from ckpttool.checkpoint.kinds.rules import KINDS
 from ckpttool.metagraph.facts import MetaGraph, Variable, VariableSlice, read_metagraphs
 from ckpttool.objects.keys import GRAPH_KEY
 from ckpttool.tensor.dtypes import dtype_of_name

@@ -6,7 +6,8 @@ from fnmatch import fnmatchcase
 import pytest
 
 from ckpttool.bundle.entry import BundleEntry
-from ckpttool.checkpoint.kinds.tensors import KINDS, kinds_from_graph, kinds_from_keys
+from ckpttool.checkpoint.kinds.objects import kinds_from_graph, kinds_from_keys
+from ckpttool.checkpoint.kinds.rules import KINDS
 from ckpttool.objects.graph import ObjectGraph
 from ckpttool.objects.keys import GRAPH_KEY, attribute_key, object_path
 from ckpttool.tensor.dtypes import dtype_of_name

@@ -6,7 +6,7 @@ import pytest
 
 from ckpttool import pb
 from ckpttool.bundle.entry import BundleEntry
-from ckpttool.checkpoint.kinds.tensors import kinds_from_metagraph, kinds_from_names
+from ckpttool.checkpoint.kinds.names import kinds_from_metagraph, kinds_from_names
 from ckpttool.metagraph.facts import metagraph_of
 from ckpttool.tensor.dtypes import dtype_of_name
 from tests.metagraph.graph_messages import FLOAT, node

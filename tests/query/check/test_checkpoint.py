@@ -18,7 +18,8 @@ from ckpttool.errors import CkptError, MissingFileError, NotFoundError, Selectio
 from ckpttool.query.check.checkpoint import check
 from ckpttool.query.check.findings import LockReport
 from ckpttool.query.check.lock import Lock, LockRows
-from ckpttool.query.listing import TensorRow, list_tensors
+from ckpttool.query.listing import list_tensors
+from ckpttool.query.rows import TensorRow
 from ckpttool.render.jsonout import encode
 from ckpttool.render.listing import tensor_document
 from tests.support.fixtures import BundleFixture, bundle, bundles

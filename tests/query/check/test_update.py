@@ -23,9 +23,9 @@ from ckpttool.query.check.findings import LockReport
 from ckpttool.query.check.lock import read_lock
 from ckpttool.query.check.update import update_lock
 from ckpttool.render.check.lock import write_lock
-from ckpttool.schemas import load_schema
 from tests.support.calls import Calls
 from tests.support.fixtures import FIXTURES, BundleFixture, bundle, bundles
+from tests.support.schemas import load_schema
 
 RESUMED = "v2/tf2.21/guide_legacy_adam_resumed/tf_ckpts"
 PARTITIONED = "v2/tf2.21/partitioned_sharded/model"

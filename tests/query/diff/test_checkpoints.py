@@ -17,13 +17,14 @@ from ckpttool.checkpoint.open import open_checkpoint
 from ckpttool.checkpoint.selection.select import SelectionRule, Selector
 from ckpttool.errors import ChecksumError, MissingFileError, SelectionError, TruncatedError
 from ckpttool.objects.keys import GRAPH_KEY
-from ckpttool.query.diff.checkpoints import Diff, TensorDiff, compare, diff
-from ckpttool.tensor.slices import parse_slice
+from ckpttool.query.diff.checkpoints import compare, diff
+from ckpttool.query.diff.results import Diff, TensorDiff
 from tests.query.verify.victims import Victim
 from tests.support import encoder
 from tests.support.fixtures import FIXTURES, bundle
 from tests.support.handmade import Bundle, shard_path
 from tests.support.limits import memory_limit
+from tests.support.slices import parse_slice
 
 GUIDE = os.path.join(FIXTURES, "v2/tf2.21/guide_legacy_adam_resumed/tf_ckpts")
 VALUE = "/.ATTRIBUTES/VARIABLE_VALUE"

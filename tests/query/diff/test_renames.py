@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 import ckpttool
 from ckpttool.checkpoint.open import open_checkpoint
-from ckpttool.query.diff.checkpoints import Diff, diff
-from ckpttool.query.diff.results import TensorDiff
+from ckpttool.query.diff.checkpoints import diff
+from ckpttool.query.diff.results import Diff, TensorDiff
 from ckpttool.query.diff.scopes import apply_moves, find_moves, rename_map
-from ckpttool.query.listing import TensorRow
+from ckpttool.query.rows import TensorRow
 from ckpttool.surgery.plan import Plan
 from ckpttool.surgery.pruning import prune
 from ckpttool.surgery.renaming import rename

@@ -19,15 +19,13 @@ from ckpttool.errors import (
     NotFoundError,
     UnsupportedError,
 )
+from ckpttool.metagraph.document import JsonForm, read_graph, read_graph_json
 from ckpttool.query.metagraph import document as metajson
 from ckpttool.query.metagraph.document import (
     GRAPH_FORMS,
     GraphForm,
-    JsonForm,
     choose_graph,
     find_graph,
-    read_graph,
-    read_graph_json,
     save_graph,
     write_graph,
 )

@@ -6,6 +6,7 @@ import os
 import shutil
 import threading
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
@@ -17,7 +18,7 @@ from ckpttool.errors import (
     UnsupportedError,
 )
 from ckpttool.query.verify.addresses import find_subjects, verify, verify_each
-from ckpttool.query.verify.findings import CODES, SEVERITIES
+from ckpttool.query.verify.findings import CODES, Severity
 from ckpttool.query.verify.report import Report
 from tests.query.verify.victims import GUIDE, Victim
 from tests.support import corruption, fixtures
@@ -283,4 +284,4 @@ def test_threads_are_gone_in_the_end() -> None:
 
 
 def test_severities_are_ordered() -> None:
-    assert set(CODES.values()) == set(SEVERITIES)
+    assert set(CODES.values()) == set(get_args(Severity))

@@ -16,10 +16,10 @@ from ckpttool.objects.graph import Attribute, Edge, ObjectGraph
 from ckpttool.objects.keys import GRAPH_KEY
 from ckpttool.query.verify.findings import CODES, Finding
 from ckpttool.tensor.dtypes import dtype_of_name, dtype_of_number
-from ckpttool.tensor.slices import parse_slice
 from tests.query.verify.victims import GUIDE, Victim, has
 from tests.support import corruption, encoder, fixtures
 from tests.support.fixtures import read_bytes
+from tests.support.slices import parse_slice
 
 OBJECTS = f"{GUIDE}/ckpt-5"
 SAVER = "v2/tf1.15/saver/model.ckpt-3"

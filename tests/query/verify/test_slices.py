@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from ckpttool.errors import UnsupportedError
 from ckpttool.query.verify.slices import coverage_problems
-from ckpttool.tensor.slices import TensorSlice, parse_slice
+from ckpttool.tensor.slices import TensorSlice
 from tests.support.limits import memory_limit, time_limit
+from tests.support.slices import parse_slice
 
 shapes = st.lists(st.integers(0, 4), max_size=3).map(tuple)
 

@@ -17,12 +17,12 @@ from ckpttool.errors import ChecksumError
 from ckpttool.printable import printable
 from ckpttool.query.check.findings import PROBLEMS, LockFinding, LockReport, Problem
 from ckpttool.query.check.finite import NonFinite
-from ckpttool.query.listing import SliceRow, TensorRow
 from ckpttool.query.metagraph.variables import VariableRow
+from ckpttool.query.rows import SliceRow, TensorRow
 from ckpttool.query.source import Source
 from ckpttool.render.check.text import write_report
 from ckpttool.render.console import Terminal
-from ckpttool.schemas import load_schema
+from tests.support.schemas import load_schema
 
 SOURCE = Source("ckpts", "ckpts/ckpt-5", "V2", "name", 1, "little", 9, 99, ())
 NASTY = [

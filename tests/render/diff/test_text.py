@@ -20,7 +20,7 @@ from ckpttool.query.diff.results import (
     Tolerance,
     ValueDifference,
 )
-from ckpttool.query.listing import TensorRow
+from ckpttool.query.rows import TensorRow
 from ckpttool.query.source import Source
 from ckpttool.render.console import Terminal
 from ckpttool.render.diff.text import write_diff

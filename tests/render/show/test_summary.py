@@ -9,7 +9,8 @@ from typing import Any
 
 import jsonschema
 
-from ckpttool.metagraph.facts import Collection, MetaGraph, Saver, Signature, SignatureTensor
+from ckpttool.metagraph.facts import Collection, MetaGraph, Saver
+from ckpttool.metagraph.signatures import Signature, SignatureTensor
 from ckpttool.query.source import Source
 from ckpttool.query.summary import (
     GraphSummary,
@@ -22,7 +23,7 @@ from ckpttool.query.summary import (
 )
 from ckpttool.render.console import Terminal
 from ckpttool.render.show.summary import write_summary
-from ckpttool.schemas import load_schema
+from tests.support.schemas import load_schema
 
 BARE = Summary(
     source=Source("t", "model\x1b", "V2", "name", 1, "big", 100, 0, ()),

@@ -19,8 +19,8 @@ from ckpttool.query.values.variants import InnerTensor, VariantDetail
 from ckpttool.render.console import Terminal
 from ckpttool.render.show.json import detail_document
 from ckpttool.render.show.text import detail_lines, write_details
-from ckpttool.schemas import load_schema
 from ckpttool.tensor.dtypes import dtype_of_array
+from tests.support.schemas import load_schema
 
 PLAIN = Terminal()
 SOURCE = Source("typed", "model", "V2", "name", 1, "little", 1, 2, ())

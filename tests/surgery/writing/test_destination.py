@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ckpttool.checkpoint.folder import Generation
+from ckpttool.checkpoint.generation import Generation
 from ckpttool.checkpoint.open import open_checkpoint
 from ckpttool.errors import CkptError, DestinationError, MissingFileError
 from ckpttool.surgery.plan import Plan

@@ -12,11 +12,11 @@ from ckpttool.surgery.plan import Plan
 from ckpttool.surgery.writing import payloads as module
 from ckpttool.surgery.writing.payloads import Payload, check_slices, payload_shapes, payloads
 from ckpttool.tensor.dtypes import DType, dtype_of_name
-from ckpttool.tensor.slices import parse_slice
 from ckpttool.tensor.values import Array, encode_array
 from tests.support.conversions import COLUMNS, ROWS, elements, old_strings, write_v1
 from tests.support.handmade import Bundle
 from tests.support.refusals import refused
+from tests.support.slices import parse_slice
 from tests.support.surgery import spoil
 
 SHAPE = (3, 4)

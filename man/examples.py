@@ -20,7 +20,7 @@ import ckpttool
 from ckpttool.query.check.update import update_lock
 from ckpttool.render.check.lock import write_lock
 from ckpttool.surgery.convert import plan_conversion
-from ckpttool.surgery.writing.plan import write_plan
+from ckpttool.surgery.writing.prepare import prepare
 
 _ROOT = Path(__file__).resolve().parents[1]
 _FIXTURES = _ROOT / "fixtures"
@@ -61,7 +61,7 @@ def make(folder: Path) -> None:
     old = {name: np.zeros(shape, np.float32) for name, shape in _OLD_NAMES.items()}
     ckpttool.save_checkpoint(str(folder / "rnn.ckpt-7"), old)
     with ckpttool.open_checkpoint(folder / "ckpts") as ckpt:
-        write_plan(plan_conversion(ckpt, "name-based"), str(folder / "trained.ckpt-9"))
+        prepare(plan_conversion(ckpt, "name-based"), str(folder / "trained.ckpt-9")).write()
         update_lock(ckpt, str(folder / "model.lock.json"), None, write_lock)
 
 

@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, ItemsView, Iterator, Mapping, ValuesView
+from collections.abc import (
+    Callable,
+    Collection,
+    ItemsView,
+    Iterable,
+    Iterator,
+    Mapping,
+    ValuesView,
+)
 from itertools import takewhile
 from typing import TypeVar
 
@@ -62,6 +70,10 @@ class EntryMap(Mapping[str, BundleEntry]):
     def values(self) -> ValuesView[BundleEntry]:
         """Return the entries, which are decoded on the way."""
         return _Values(self)
+
+    def record(self, key: str) -> bytes:
+        """Return the bytes of an entry as they are stored."""
+        return self._records[key]
 
     def decoded(self) -> Iterator[BundleEntry]:
         """Yield all entries, quicker than by one key after another."""
@@ -168,6 +180,7 @@ class BundleIndex:
             error.offset = None
             error.locate(path=self.path)
             raise
+        self._raw_header = header
         self._decoder = EntryDecoder(self.header.num_shards)
         self.entries = EntryMap(records, self._decoder, self.path)
         self._slices = self._take_slices(records)
@@ -245,6 +258,32 @@ class BundleIndex:
                     damaged[key] = error
             self._damaged = damaged
         return self._damaged
+
+    def refuse_unknown_fields(self, keys: Iterable[str]) -> None:
+        """Refuse to write records anew where something in them would be lost.
+
+        Args:
+            keys: of the tensors that are kept; the header always is.
+
+        Raises:
+            UnsupportedError: a record has fields that are not known, or is not in today's spelling.
+        """
+        lossy = "" if self.header.encode() != self._raw_header else None
+        for key in keys:
+            entry, parts = self.entries[key], self._slices.get(key, {})
+            if entry.encode() != self.entries.record(key) or any(
+                self._decoder.decode(parts[part]).encode() != parts[part]
+                for part in entry.slices
+                if part in parts
+            ):
+                lossy = key
+                break
+        if lossy is not None:
+            raise UnsupportedError(
+                "a record of the index has fields that are not known and would be lost",
+                path=self.path,
+                key=lossy,
+            )
 
     def found_sound(self) -> None:
         """Take note that every entry has been looked at: none is damaged."""

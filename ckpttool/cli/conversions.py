@@ -31,17 +31,14 @@ from ckpttool.surgery.convert import (
     name_latest,
     plan_conversion,
 )
-from ckpttool.surgery.export.saved_model import (
-    ExportReceipt,
-    convert_export,
-    export_receipt,
-    find_exports,
-)
+from ckpttool.surgery.export.saved_model import find_exports, prepare_export
 from ckpttool.surgery.rules import RenameRule
 from ckpttool.surgery.writing.destination import unused_place
-from ckpttool.surgery.writing.plan import WriteOptions, plan_receipt, write_plan
+from ckpttool.surgery.writing.prepare import WriteOptions, prepare
 from ckpttool.surgery.writing.spread import Recoding
 
+# More sources are not kept open at a time; those of the rest are planned anew to be written.
+_MOST_OPEN = 16
 _NUMBER = re.compile(r"-([0-9]{1,18})\Z")
 
 
@@ -80,22 +77,31 @@ def convert_checkpoints(
     """
     output = unused_place(source) if typed is None else typed
     conversions = find_conversions(source, output)
-    # What can be refused is refused before anything is written.
-    planned = [_convert(each, replace(wanted, dry_run=True)) for each in conversions]
-    if all(each.unchanged for each in planned):
-        raise SurgeryError("it is in that form already", path=source)
-    state = None
     update = _is_within(conversions, output) and wanted.how.update_state
     if update:  # at the end: each of them is later than the one before
         wanted = replace(wanted, how=replace(wanted.how, update_state=False))
-    elif _is_within(conversions, output):
-        state = carried_state(source, output, force=wanted.how.force)
     done: list[ConvertedCheckpoint] = []
     end_cleanly()
-    with ProgressBar("converting", sys.stderr, settings.terminal(sys.stderr)) as bar:
-        for each, plan in zip(conversions, planned, strict=True):
-            settings.report(each.location)
-            result = plan if wanted.dry_run else _convert(each, wanted, on_progress=bar)
+    with ExitStack() as stack:
+        # What can be refused is refused before anything is written.
+        planned = [stack.enter_context(_Planned(each, wanted)) for each in conversions[:_MOST_OPEN]]
+        unchanged = [each.unchanged for each in planned]
+        for conversion in conversions[_MOST_OPEN:]:
+            with _Planned(conversion, wanted) as each:
+                unchanged.append(each.unchanged)
+        if all(unchanged):
+            raise SurgeryError("it is in that form already", path=source)
+        state = None
+        if _is_within(conversions, output) and not update:
+            state = carried_state(source, output, force=wanted.how.force)
+        planned.reverse()
+        bar = stack.enter_context(
+            ProgressBar("converting", sys.stderr, settings.terminal(sys.stderr))
+        )
+        for conversion in conversions:
+            settings.report(conversion.location)
+            with planned.pop() if planned else _Planned(conversion, wanted) as each:
+                result = each.result(None if wanted.dry_run else bar)
             bar.clear()
             for note in result.receipt.notes:
                 settings.tell(note)
@@ -136,68 +142,84 @@ def convert_exports(
         folder: os.path.join(output, os.path.basename(folder)) if within else output
         for folder in folders
     }
-    planned = [
-        export_receipt(folder, target, force=wanted.how.force) for folder, target in targets.items()
+    # What can be refused is refused before anything is written.
+    prepared = [
+        prepare_export(
+            folder,
+            target,
+            force=wanted.how.force,
+            follow_links=wanted.how.follow_links,
+            patience=wanted.how.patience,
+        )
+        for folder, target in targets.items()
     ]
-    if typed is None:
-        planned = [replace(receipt, destination=None) for receipt in planned]
-    done: list[ExportReceipt] = []
-    if not wanted.dry_run:
+    if wanted.dry_run:
+        done = [each.receipt() for each in prepared]
+    else:
+        done = []
         end_cleanly()
         with ProgressBar("converting", sys.stderr, settings.terminal(sys.stderr)) as bar:
-            for folder, target in targets.items():
-                receipt = convert_export(
-                    folder,
-                    target,
-                    force=wanted.how.force,
-                    follow_links=wanted.how.follow_links,
-                    patience=wanted.how.patience,
-                    on_progress=bar,
-                )
+            for each in prepared:
+                done.append(each.write(on_progress=bar))
                 bar.clear()
-                done.append(receipt)
-    for receipt in done or planned:
+    if typed is None:
+        done = [replace(receipt, destination=None) for receipt in done]
+    for receipt in done:
         for note in receipt.notes:
             settings.tell(note)
         settings.tell(export_line(receipt, dry_run=wanted.dry_run))
-    write_exports(done or planned, format, sys.stdout, settings.terminal(), dry_run=wanted.dry_run)
+    write_exports(done, format, sys.stdout, settings.terminal(), dry_run=wanted.dry_run)
 
 
-def _convert(
-    conversion: Conversion,
-    wanted: Wanted,
-    *,
-    on_progress: ProgressBar | None = None,
-) -> ConvertedCheckpoint:
-    """Convert one checkpoint.
+class _Planned:
+    """A conversion that has been planned and checked; its source is open until it is left.
 
     Args:
-        conversion: which, and where to.
+        conversion: which checkpoint, and where to.
         wanted: what the options say.
-        on_progress: told bytes written and bytes to write.
     """
-    with ExitStack() as stack:
-        ckpt = stack.enter_context(Checkpoint(conversion.location))
-        like = stack.enter_context(open_checkpoint(wanted.like)) if wanted.like else None
-        number = _NUMBER.search(conversion.prefix)
-        plan = plan_conversion(
-            ckpt,
-            wanted.to,
-            like=like,
-            rules=wanted.rules,
-            number=int(number[1]) if number else 1,
+
+    def __init__(self, conversion: Conversion, wanted: Wanted) -> None:
+        self._prefix = conversion.prefix
+        with ExitStack() as stack:
+            self._ckpt = stack.enter_context(Checkpoint(conversion.location))
+            like = stack.enter_context(open_checkpoint(wanted.like)) if wanted.like else None
+            number = _NUMBER.search(conversion.prefix)
+            self._plan = plan_conversion(
+                self._ckpt,
+                wanted.to,
+                like=like,
+                rules=wanted.rules,
+                number=int(number[1]) if number else 1,
+            )
+            how = conversion_options(self._plan, wanted.to, wanted.recoding, wanted.how)
+            self.unchanged = changes_nothing(self._plan, how)
+            self._source = Source.of(self._ckpt)
+            self._prepared = prepare(self._plan, conversion.prefix, how)
+            self._open = stack.pop_all()
+
+    def __enter__(self) -> _Planned:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._open.close()
+
+    def result(self, on_progress: ProgressBar | None) -> ConvertedCheckpoint:
+        """Return what came of it.
+
+        Args:
+            on_progress: told bytes written and bytes to write; None to write nothing.
+        """
+        receipt = (
+            self._prepared.receipt()
+            if on_progress is None
+            else self._prepared.write(on_progress=on_progress)
         )
-        how = conversion_options(plan, wanted.to, wanted.recoding, wanted.how)
-        source = Source.of(ckpt)
-        if wanted.dry_run:
-            receipt = plan_receipt(plan, conversion.prefix, how)
-        else:
-            receipt = write_plan(plan, conversion.prefix, how, on_progress=on_progress)
         return ConvertedCheckpoint(
-            plan,
-            source,
-            conversion.prefix,
-            how.generation or ckpt.generation,
+            self._plan,
+            self._source,
+            self._prefix,
+            self._prepared.generation,
             receipt,
-            changes_nothing(plan, how),
+            self.unchanged,
         )

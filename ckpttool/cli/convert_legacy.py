@@ -17,7 +17,7 @@ from ckpttool.surgery.convert import TARGET_FORMS, TargetForm
 from ckpttool.surgery.rules import RenameRule
 from ckpttool.surgery.tables import load_table
 from ckpttool.surgery.writing.companions import META_MODES, MetaMode
-from ckpttool.surgery.writing.plan import Patience, WriteOptions
+from ckpttool.surgery.writing.prepare import Patience, WriteOptions
 from ckpttool.surgery.writing.spread import Recoding
 
 EXAMPLES = (

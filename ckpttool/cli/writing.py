@@ -17,14 +17,7 @@ from ckpttool.cli.failures import Terminated
 from ckpttool.surgery.writing.carry import DATA_MODES
 from ckpttool.surgery.writing.companions import META_MODES
 from ckpttool.surgery.writing.destination import destination_prefix, unused_place
-from ckpttool.surgery.writing.plan import (
-    LOCK_TIMEOUT,
-    Patience,
-    WriteOptions,
-    plan_receipt,
-    replace_source,
-    write_plan,
-)
+from ckpttool.surgery.writing.prepare import LOCK_TIMEOUT, Patience, WriteOptions, prepare
 
 if TYPE_CHECKING:
     from ckpttool.surgery.plan import Plan
@@ -145,18 +138,16 @@ def carry_out(
     how = replace(how, patience=replace(how.patience, tell=settings.tell))
     prefix = plan.source.prefix if destination.in_place else destination.prefix
     source = Source.of(plan.source)  # beforehand: in place there is no such checkpoint afterwards
+    place = None if destination.in_place else prefix
+    if prefix is None:
+        place = unused_place(plan.source.prefix)
+    prepared = prepare(plan, place, how)
     if destination.dry_run:
-        place = None if destination.in_place else prefix
-        if prefix is None:
-            place = unused_place(plan.source.prefix)
-        receipt = plan_receipt(plan, place, how)
+        receipt = prepared.receipt()
     else:
         end_cleanly()
         with ProgressBar("copying", sys.stderr, settings.terminal(sys.stderr)) as on_progress:
-            if prefix is None or destination.in_place:
-                receipt = replace_source(plan, how, on_progress=on_progress)
-            else:
-                receipt = write_plan(plan, prefix, how, on_progress=on_progress)
+            receipt = prepared.write(on_progress=on_progress)
     done = None if destination.dry_run else receipt
     write_changes(plan, done, source, prefix, name, format, sys.stdout, settings.terminal())
     sys.stdout.flush()

@@ -23,7 +23,7 @@ from ckpttool.surgery.rules import MoveRule, RenameRule
 from ckpttool.surgery.writing.companions import planned_state
 from ckpttool.surgery.writing.destination import destination_prefix
 from ckpttool.surgery.writing.payloads import payloads
-from ckpttool.surgery.writing.plan import WriteOptions
+from ckpttool.surgery.writing.prepare import WriteOptions
 from ckpttool.surgery.writing.receipt import Receipt
 from ckpttool.surgery.writing.spread import Recoding
 from ckpttool.tensor.dtypes import STRING

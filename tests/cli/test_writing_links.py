@@ -243,7 +243,7 @@ def test_what_a_state_file_names_in_a_folder_below_may_be_changed(tmp_path: Path
 
 def test_the_engine_does_not_follow_a_state_file_out_of_its_folder_either(tmp_path: Path) -> None:
     from ckpttool.surgery.plan import Plan
-    from ckpttool.surgery.writing.plan import replace_source
+    from ckpttool.surgery.writing.prepare import prepare
 
     plain(tmp_path / "outside")
     (tmp_path / "run").mkdir()
@@ -253,7 +253,7 @@ def test_the_engine_does_not_follow_a_state_file_out_of_its_folder_either(tmp_pa
         ckpttool.open_checkpoint(tmp_path / "run") as ckpt,
         pytest.raises(ckpttool.CkptError, match="outside of that folder"),
     ):
-        replace_source(Plan.of(ckpt))
+        prepare(Plan.of(ckpt), None).write()
     assert folder_contents(tmp_path / "outside") == before
 
 

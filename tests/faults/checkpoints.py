@@ -15,7 +15,7 @@ from ckpttool.surgery.pruning import prune
 from ckpttool.surgery.renaming import rename
 from ckpttool.surgery.rules import parse_move
 from ckpttool.surgery.writing.carry import DataMode
-from ckpttool.surgery.writing.plan import WriteOptions, replace_source, write_plan
+from ckpttool.surgery.writing.prepare import WriteOptions, prepare
 from ckpttool.surgery.writing.receipt import Receipt
 from tests.support import encoder
 from tests.support.fixtures import bundle
@@ -95,19 +95,19 @@ def write(prefix: str, target: str, options: WriteOptions | None = None, *moves:
         plan = Plan.of(ckpt)
         if moves:
             plan = rename(plan, [parse_move(move) for move in moves])
-        return write_plan(plan, target, options)
+        return prepare(plan, target, options).write()
 
 
 def change(prefix: str, *moves: str, options: WriteOptions | None = None) -> Receipt:
     """Change names in place."""
     with open_checkpoint(prefix) as ckpt:
-        return replace_source(rename(Plan.of(ckpt), [parse_move(m) for m in moves]), options)
+        return prepare(rename(Plan.of(ckpt), [parse_move(m) for m in moves]), None, options).write()
 
 
 def drop(prefix: str, target: str, *keys: str, options: WriteOptions | None = None) -> Receipt:
     """Write a checkpoint without some tensors."""
     with open_checkpoint(prefix) as ckpt:
-        return write_plan(prune(Plan.of(ckpt), set(keys)), target, options)
+        return prepare(prune(Plan.of(ckpt), set(keys)), target, options).write()
 
 
 def inode(path: str) -> int:

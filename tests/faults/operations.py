@@ -25,7 +25,7 @@ from ckpttool.surgery.plan import Plan
 from ckpttool.surgery.pruning import SLOT_KINDS, prune, select_drops
 from ckpttool.surgery.renaming import rename
 from ckpttool.surgery.rules import parse_move
-from ckpttool.surgery.writing.plan import WriteOptions, replace_source, write_plan
+from ckpttool.surgery.writing.prepare import WriteOptions, prepare
 from ckpttool.surgery.writing.spread import Recoding
 from ckpttool.tensor.values import Array
 from tests.legacy import handmade as v1
@@ -188,13 +188,13 @@ class Operation:
 
             def write(force: bool) -> None:
                 if self.destination is None:
-                    replace_source(plan, self.options)
+                    prepare(plan, None, self.options).write()
                     return
                 options = replace(self.options, force=True) if force else self.options
                 if self.words[0] == CONVERT:
                     to: TargetForm = "v1" if self.generation == "V1" else "v2"
                     options = conversion_options(plan, to, Recoding(), options)
-                write_plan(plan, self.target_prefix(root), options)
+                prepare(plan, self.target_prefix(root), options).write()
 
             yield write
 

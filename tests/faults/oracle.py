@@ -18,7 +18,7 @@ from ckpttool.legacy.reader import LegacyReader
 from ckpttool.storage.leftovers import LOCK_SUFFIX
 from ckpttool.storage.temporary import TEMPORARY_SUFFIX
 from ckpttool.surgery.plan import Plan
-from ckpttool.surgery.writing.plan import WriteOptions, replace_source
+from ckpttool.surgery.writing.prepare import WriteOptions, prepare
 from tests.faults.operations import STATE, Operation
 from tests.legacy.handmade import torn
 from tests.support.answers import Answer, value_bytes, values
@@ -255,7 +255,7 @@ class Oracle:
         with self.operation.system(self.root), Checkpoint(location) as ckpt:
             options = self.operation.options
             same = WriteOptions(meta=options.meta, update_state=options.update_state)
-            replace_source(Plan.of(ckpt), same)
+            prepare(Plan.of(ckpt), None, same).write()
 
     def _members(self, entries: Iterable[str]) -> list[str]:
         """Return the names that belong to the destination, the state file among them."""

@@ -22,7 +22,7 @@ from ckpttool.query.verify.addresses import verify
 from ckpttool.surgery.plan import Plan
 from ckpttool.surgery.renaming import rename
 from ckpttool.surgery.rules import MoveRule
-from ckpttool.surgery.writing.plan import WriteOptions, write_plan
+from ckpttool.surgery.writing.prepare import WriteOptions, prepare
 from tests.faults import trainer
 from tests.faults.counts import MOMENTS, count
 from tests.faults.operations import OPERATIONS, Operation
@@ -194,7 +194,7 @@ def export(folder: str, name: str, exported: dict[str, int], refused: Counter[st
         with open_checkpoint(folder) as found:
             step = int(os.path.basename(found.prefix)[len("ckpt-") :])
             plan = rename(Plan.of(found), [MoveRule("net", "model")])
-            write_plan(plan, os.path.join(folder, name), modes[len(exported) % 3])
+            prepare(plan, os.path.join(folder, name), modes[len(exported) % 3]).write()
     except (ChangedError, SurgeryError, MissingFileError) as error:
         refused[type(error).__name__] += 1
     else:

@@ -16,7 +16,7 @@ from ckpttool.checkpoint.open import open_checkpoint
 from ckpttool.errors import CkptError, DestinationError, FileAccessError
 from ckpttool.storage.temporary import TEMPORARY_SUFFIX
 from ckpttool.surgery.plan import Plan
-from ckpttool.surgery.writing.plan import WriteOptions, write_plan
+from ckpttool.surgery.writing.prepare import WriteOptions, prepare
 from tests.faults.counts import FULL, count
 from tests.faults.operations import OPERATIONS, Operation
 from tests.faults.oracle import Oracle, snapshot
@@ -134,7 +134,7 @@ def test_a_copy_that_cannot_fit_is_refused_at_once(
 ) -> None:
     message = f"{1 << 20} bytes are to be copied, {(1 << 20) - 4096} are free"
     with System(tmp_path) as system, pytest.raises(DestinationError, match=message) as caught:
-        write_plan(large, str(tmp_path / "out"), WriteOptions("copy", compact=compact))
+        prepare(large, str(tmp_path / "out"), WriteOptions("copy", compact=compact)).write()
     # Not a byte of the source has been read, and none written.
     assert not {"pread", "preadv", "mmap", "write"} & {
         call.name for call in system.calls if ".data-" in call.path
@@ -144,7 +144,7 @@ def test_a_copy_that_cannot_fit_is_refused_at_once(
 
 
 def test_a_link_needs_no_room(tmp_path: Path, large: Plan) -> None:
-    receipt = write_plan(large, str(tmp_path / "out"), WriteOptions("hardlink"))
+    receipt = prepare(large, str(tmp_path / "out"), WriteOptions("hardlink")).write()
     assert [shard.how for shard in receipt.shards] == ["hardlink"]
     assert receipt.bytes_written < 10_000
 

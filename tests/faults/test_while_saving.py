@@ -20,7 +20,7 @@ from ckpttool.surgery.plan import Plan
 from ckpttool.surgery.renaming import rename
 from ckpttool.surgery.rules import MoveRule
 from ckpttool.surgery.writing.carry import DataMode
-from ckpttool.surgery.writing.plan import WriteOptions, replace_source, write_plan
+from ckpttool.surgery.writing.prepare import WriteOptions, prepare
 from tests.faults import trainer
 from tests.faults.counts import MOMENTS, count
 from tests.support.answers import value_bytes
@@ -93,9 +93,9 @@ class Scene:
             try:
                 with System(self.root, before=before, clones=clones):
                     if self.in_place:
-                        replace_source(plan, self.options)
+                        prepare(plan, None, self.options).write()
                     else:
-                        write_plan(plan, self.target, self.options)
+                        prepare(plan, self.target, self.options).write()
             except CkptError as error:
                 self.error = error
         for rest in acting:
@@ -263,7 +263,7 @@ def test_a_save_that_is_under_way_is_not_carried_on(point: str, tmp_path: Path) 
         try:
             with open_checkpoint(prefix) as ckpt:
                 plan = rename(Plan.of(ckpt), [MoveRule("net", "model")])
-                write_plan(plan, out, WriteOptions(data))
+                prepare(plan, out, WriteOptions(data)).write()
         except (ChangedError, CorruptError, SurgeryError):
             assert not any(name.startswith("out") for name in os.listdir(tmp_path))
             assert point

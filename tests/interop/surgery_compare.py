@@ -11,7 +11,7 @@ from ckpttool.surgery.plan import Plan
 from ckpttool.surgery.pruning import prune, select_drops
 from ckpttool.surgery.renaming import rename
 from ckpttool.surgery.rules import RenameRule
-from ckpttool.surgery.writing.plan import WriteOptions, replace_source, write_plan
+from ckpttool.surgery.writing.prepare import WriteOptions, prepare
 from ckpttool.surgery.writing.receipt import Receipt
 from tests.interop.values import Content, content
 
@@ -96,8 +96,8 @@ def operate(source: str, destination: str | None, *changes: Change, **how: Any) 
         for change in changes:
             plan = change(plan)
         if destination is None:
-            return replace_source(plan, WriteOptions(**how))
-        return write_plan(plan, destination, WriteOptions(**how))
+            return prepare(plan, None, WriteOptions(**how)).write()
+        return prepare(plan, destination, WriteOptions(**how)).write()
 
 
 def restored(checkpoint: Any, prefix: str, *, everything: bool = True) -> None:

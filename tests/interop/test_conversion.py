@@ -19,7 +19,7 @@ from ckpttool.surgery.convert import conversion_options
 from ckpttool.surgery.flattening import flatten
 from ckpttool.surgery.like.reference import follow
 from ckpttool.surgery.plan import Plan
-from ckpttool.surgery.writing.plan import WriteOptions, write_plan
+from ckpttool.surgery.writing.prepare import WriteOptions, prepare
 from ckpttool.surgery.writing.spread import Recoding
 from tests.interop import conversion_saver
 from tests.interop.conversion_programs import NAMES, program
@@ -53,7 +53,7 @@ def converted(tf: Any, source: str, folder: Path, family: str, optimizer: str) -
     with open_checkpoint(source) as ours, open_checkpoint(prefix) as theirs:
         plan = follow(Plan.of(ours), theirs)
         how = conversion_options(plan, "v2", Recoding(), WriteOptions(meta="drop"))
-        write_plan(plan, str(folder / "out"), how)
+        prepare(plan, str(folder / "out"), how).write()
     return plan
 
 
@@ -160,7 +160,7 @@ def test_flat(tf: Any, saver: Saver, tmp_path: Path, optimizer: str, family: str
 def flat(source: str, target: str) -> Values:
     """Make a checkpoint name-based and return what is in it then."""
     with open_checkpoint(source) as ckpt:
-        write_plan(flatten(Plan.of(ckpt)), target)
+        prepare(flatten(Plan.of(ckpt)), target).write()
     with open_checkpoint(target) as ckpt:
         return {name: ckpt[name] for name in ckpt}
 
@@ -188,7 +188,7 @@ def test_there_and_back(tf: Any, saver: Saver, tmp_path: Path, name: str) -> Non
     with open_checkpoint(str(tmp_path / "flat")) as ours, open_checkpoint(prefix) as theirs:
         plan = follow(Plan.of(ours), theirs)
         assert plan.notes == ()
-        write_plan(plan, target)
+        prepare(plan, target).write()
     values = first.values()
     first.step()
     assert any(np.any(value != values[label]) for label, value in first.values().items())

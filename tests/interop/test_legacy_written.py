@@ -14,7 +14,7 @@ from ckpttool.legacy.naming import shard_pattern
 from ckpttool.legacy.reader import LegacyReader
 from ckpttool.legacy.writer import LegacyWriter
 from ckpttool.surgery.plan import Plan
-from ckpttool.surgery.writing.plan import WriteOptions, write_plan
+from ckpttool.surgery.writing.prepare import WriteOptions, prepare
 from ckpttool.surgery.writing.spread import Recoding
 from ckpttool.tensor.dtypes import DType, dtype_of_name
 from tests.interop.partitions import grid, numpy_index, spec
@@ -155,7 +155,7 @@ def test_nobody_reads_part_of_a_set(oracle: Oracle, tmp_path: Path) -> None:
 
     with open_checkpoint(source) as ckpt, System(tmp_path, after=look):
         options = WriteOptions(generation="V1", force=True, recoding=Recoding(shards=2))
-        write_plan(Plan.of(ckpt), target, options)
+        prepare(Plan.of(ckpt), target, options).write()
     assert seen[0] == {"xyz"}
     assert {"abc", "xyz"} in seen
     assert seen[-1] == {"abc"}

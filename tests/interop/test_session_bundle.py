@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from ckpttool.checkpoint.open import open_checkpoint
-from ckpttool.surgery.export.saved_model import convert_export
+from ckpttool.surgery.export.saved_model import prepare_export
 from tests.support.conversions import convert
 from tests.support.exports import (
     ASSETS,
@@ -72,7 +72,7 @@ def loaded(tf: Any, model: Path) -> Iterator[tuple[Any, Any]]:
 
 
 def converted(folder: Path, tmp_path: Path) -> Path:
-    convert_export(str(folder), str(tmp_path / "model"))
+    prepare_export(str(folder), str(tmp_path / "model")).write()
     return tmp_path / "model"
 
 
@@ -137,7 +137,7 @@ def test_an_export_without_its_asset(tf: Any, tmp_path: Path) -> None:
     source = copied(ASSETS, tmp_path / "export")
     edit(source, lambda message: message.collection_def.pop("serving_init_op"))
     shutil.rmtree(source / "assets")
-    convert_export(str(source), str(tmp_path / "model"), force=True)
+    prepare_export(str(source), str(tmp_path / "model"), force=True).write()
     check_values(tf, tmp_path / "model")
 
 
@@ -234,7 +234,7 @@ def test_tensorflow_1_15(tmp_path: Path) -> None:
         if number % 2:
             edit(source, with_old_saver)
         models.append(str(tmp_path / f"model{number}"))
-        convert_export(str(source), models[-1])
+        prepare_export(str(source), models[-1]).write()
     done = subprocess.run(
         [python, "-c", LOAD, json.dumps([X.tolist(), models])],
         stdout=subprocess.PIPE,

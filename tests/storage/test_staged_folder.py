@@ -15,7 +15,7 @@ from ckpttool.errors import CkptError, DestinationError, FileAccessError, Missin
 from ckpttool.query.verify.folder import check_folder
 from ckpttool.storage.folders import OpenFolder
 from ckpttool.storage.leftovers import LOCK_SUFFIX
-from ckpttool.surgery.export.saved_model import convert_export, export_receipt
+from ckpttool.surgery.export.saved_model import prepare_export
 from tests.support.exports import is_whole, sample_export, tree
 from tests.support.faults import CHANGES, Call, Fault, System
 from tests.support.refusals import refused
@@ -39,12 +39,12 @@ class TestDestination:
         self, sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spelling: str
     ) -> None:
         monkeypatch.chdir(tmp_path)
-        convert_export(str(sample), spelling)
+        prepare_export(str(sample), spelling).write()
         assert is_whole(tmp_path / spelling, sample)
 
     def test_an_empty_folder_is_filled(self, sample: Path, tmp_path: Path) -> None:
         (tmp_path / "model").mkdir()
-        convert_export(str(sample), str(tmp_path / "model"))
+        prepare_export(str(sample), str(tmp_path / "model")).write()
         assert is_whole(tmp_path / "model", sample)
 
     @pytest.mark.parametrize("force", [False, True])
@@ -76,24 +76,23 @@ class TestDestination:
         (tmp_path / "full" / "notes.txt").write_bytes(b"mine")
         (tmp_path / "link").symlink_to("full")
         before = tree(tmp_path)
-        for attempt in (convert_export, export_receipt):
-            with refused(DestinationError, reason):
-                attempt(str(sample), where, force=force)
+        with refused(DestinationError, reason):
+            prepare_export(str(sample), where, force=force)
         assert tree(tmp_path) == before
 
     def test_a_folder_that_the_export_is_in(self, sample: Path, tmp_path: Path) -> None:
         (tmp_path / "saved_model.pb").write_bytes(b"")
         with refused(DestinationError, "shares a folder with the export"):
-            convert_export(str(sample), str(tmp_path), force=True)
+            prepare_export(str(sample), str(tmp_path), force=True).write()
 
     def test_no_folder_above(self, sample: Path, tmp_path: Path) -> None:
         with pytest.raises(MissingFileError):
-            convert_export(str(sample), str(tmp_path / "a" / "b" / "model"))
+            prepare_export(str(sample), str(tmp_path / "a" / "b" / "model")).write()
 
     @pytest.mark.parametrize("name", ["a\0b", "x" * 300])
     def test_impossible_names(self, sample: Path, tmp_path: Path, name: str) -> None:
         with pytest.raises(FileAccessError):
-            convert_export(str(sample), str(tmp_path / name))
+            prepare_export(str(sample), str(tmp_path / name)).write()
         assert os.listdir(tmp_path) == ["00000123"]
 
     def test_somebody_else_was_faster(
@@ -110,7 +109,7 @@ class TestDestination:
 
         monkeypatch.setattr(os, "rename", rename)
         with refused(DestinationError, "exists already"):
-            convert_export(str(sample), str(model))
+            prepare_export(str(sample), str(model)).write()
         assert tree(model) == {"theirs": b""}
         assert sorted(os.listdir(tmp_path)) == ["00000123", "model"]
 
@@ -121,15 +120,15 @@ class TestReplacing:
     @pytest.fixture
     def model(self, sample: Path, tmp_path: Path) -> Path:
         folder = tmp_path / "model"
-        convert_export(str(sample), str(folder))
+        prepare_export(str(sample), str(folder)).write()
         (folder / "assets.extra").mkdir()
         (folder / "assets.extra" / "notes.txt").write_bytes(b"old")
         return folder
 
     def test_the_whole_folder_is_replaced(self, sample: Path, model: Path) -> None:
         with refused(DestinationError, "it exists already"):
-            convert_export(str(sample), str(model))
-        receipt = convert_export(str(sample), str(model), force=True)
+            prepare_export(str(sample), str(model)).write()
+        receipt = prepare_export(str(sample), str(model), force=True).write()
         assert is_whole(model, sample)
         assert sorted(os.listdir(model.parent)) == ["00000123", "model"]
         assert receipt.notes == ()
@@ -138,7 +137,7 @@ class TestReplacing:
         self, sample: Path, model: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(OpenFolder, "exchange", lambda self, one, other: False)
-        convert_export(str(sample), str(model), force=True)
+        prepare_export(str(sample), str(model), force=True).write()
         assert is_whole(model, sample)
         assert sorted(os.listdir(model.parent)) == ["00000123", "model"]
 
@@ -157,7 +156,7 @@ class TestReplacing:
 
         monkeypatch.setattr(OpenFolder, "sync", sync)
         with pytest.raises(FileAccessError):
-            convert_export(str(sample), str(model), force=True)
+            prepare_export(str(sample), str(model), force=True).write()
         assert tree(model) == before
         assert sorted(os.listdir(model.parent)) == ["00000123", "model"]
 
@@ -179,7 +178,7 @@ class TestReplacing:
         monkeypatch.setattr(OpenFolder, "exchange", lambda self, one, other: False)
         monkeypatch.setattr(os, "rename", rename)
         with pytest.raises(FileAccessError):
-            convert_export(str(sample), str(model), force=True)
+            prepare_export(str(sample), str(model), force=True).write()
         assert tree(model) == before
         assert sorted(os.listdir(model.parent)) == ["00000123", "model"]
 
@@ -190,7 +189,7 @@ class TestTrouble:
     @staticmethod
     def calls(sample: Path, model: Path, *, force: bool) -> list[Call]:
         with System(model.parent) as system:
-            convert_export(str(sample), str(model), force=force)
+            prepare_export(str(sample), str(model), force=force).write()
         return system.calls
 
     def test_any_call_that_fails_leaves_nothing(self, sample: Path, tmp_path: Path) -> None:
@@ -207,7 +206,7 @@ class TestTrouble:
 
             try:
                 with System(out, before=before) as system:
-                    convert_export(str(sample), str(model))
+                    prepare_export(str(sample), str(model)).write()
             except CkptError:
                 failures += 1
                 assert not model.exists()
@@ -256,7 +255,7 @@ class TestTrouble:
             assert names == others or names == {n for n in others if not n.endswith(LOCK_SUFFIX)}
             assert {each.code for each in found} <= {"leftover"}
             leftovers += bool(others)
-            convert_export(str(sample), str(model), force=True)
+            prepare_export(str(sample), str(model), force=True).write()
             assert is_whole(model, sample)
             assert os.listdir(out) == ["model"], number
         assert leftovers > len(steps) // 2
@@ -276,7 +275,7 @@ def killed_at(number: int, sample: Path, model: Path, *, force: bool) -> bool:
     if not child:
         try:
             with System(model.parent, before=before):
-                convert_export(str(sample), str(model), force=force)
+                prepare_export(str(sample), str(model), force=force).write()
         finally:
             os._exit(0)
     _, status = os.waitpid(child, 0)

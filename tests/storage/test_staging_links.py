@@ -17,7 +17,7 @@ from ckpttool.storage.source import Permissions, RandomAccessFile
 from ckpttool.storage.staged_folder import StagedFolder
 from ckpttool.storage.staging import StagedFiles
 from ckpttool.storage.temporary import temporary_path
-from ckpttool.surgery.export.saved_model import convert_export
+from ckpttool.surgery.export.saved_model import prepare_export
 from tests.support.exports import is_whole, sample_export, tree
 from tests.support.fixtures import folder_contents
 from tests.support.refusals import refused
@@ -114,7 +114,7 @@ def test_a_folder_that_is_exchanged_for_a_link_is_not_filled_elsewhere(
                 model.mkdir()
                 (model / "saved_model.pb").write_bytes(b"old")
             try:
-                convert_export(str(sample), str(model), force=force)
+                prepare_export(str(sample), str(model), force=force).write()
             except CkptError as error:
                 assert "/proc/" not in str(error)
             else:

@@ -15,7 +15,7 @@ from ckpttool.legacy.writer import LegacyWriter
 from ckpttool.query.verify.addresses import verify
 from ckpttool.query.verify.findings import Finding
 from ckpttool.surgery.convert import TargetForm, conversion_options, plan_conversion
-from ckpttool.surgery.writing.plan import WriteOptions, write_plan
+from ckpttool.surgery.writing.prepare import WriteOptions, prepare
 from ckpttool.surgery.writing.receipt import Receipt
 from ckpttool.surgery.writing.spread import Recoding
 from ckpttool.tensor.dtypes import DTYPES, STRING, DType, dtype_of_name
@@ -43,7 +43,7 @@ def convert(
     with open_checkpoint(source) as ckpt:
         plan = plan_conversion(ckpt, to)
         how = conversion_options(plan, to, recoding or Recoding(), options or WriteOptions())
-        return write_plan(plan, str(target), how)
+        return prepare(plan, str(target), how).write()
 
 
 def everything(address: str | Path) -> dict[str, Value]:

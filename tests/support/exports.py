@@ -15,7 +15,7 @@ from ckpttool import pb
 from ckpttool.checkpoint.open import open_checkpoint
 from ckpttool.errors import CkptError
 from ckpttool.pb.convert import parse
-from ckpttool.surgery.export.saved_model import convert_export, export_receipt
+from ckpttool.surgery.export.saved_model import prepare_export
 from tests.support.fixtures import FIXTURES, manifest, read_bytes
 from tests.support.refusals import refused
 
@@ -208,8 +208,7 @@ def refused_with_nothing_written(
 ) -> CkptError:
     """Expect an error of converting, and that the folder stays as it is; return the error."""
     before = sorted(os.listdir(tmp_path))
-    for attempt in (convert_export, export_receipt):
-        with refused(error, reason) as caught:
-            attempt(str(source), str(tmp_path / "made" / "model"))
-        assert sorted(os.listdir(tmp_path)) == before
+    with refused(error, reason) as caught:
+        prepare_export(str(source), str(tmp_path / "made" / "model"))
+    assert sorted(os.listdir(tmp_path)) == before
     return caught.value

@@ -30,7 +30,7 @@ from ckpttool.surgery.convert import (
 )
 from ckpttool.surgery.plan import Plan
 from ckpttool.surgery.rules import RenameRule, parse_move, parse_substitution
-from ckpttool.surgery.writing.plan import WriteOptions, write_plan
+from ckpttool.surgery.writing.prepare import WriteOptions, prepare
 from ckpttool.surgery.writing.spread import Recoding
 from tests.legacy.handmade import legacy_fixture
 from tests.support import conversions
@@ -116,9 +116,9 @@ def test_objects_become_names(to: TargetForm, tmp_path: Path) -> None:
     with open_checkpoint(bundle(MODULE).prefix) as ckpt:
         plan = plan_conversion(ckpt, to)
         assert plan.graph is None
-        write_plan(
+        prepare(
             plan, str(tmp_path / "q"), conversion_options(plan, to, Recoding(), WriteOptions())
-        )
+        ).write()
         bias = ckpt["bias"]
     with open_checkpoint(tmp_path / "q") as ckpt:
         assert (ckpt.style, ckpt.generation) == ("name", "V1" if to == "v1" else "V2")
@@ -153,11 +153,11 @@ def test_a_reference_is_followed(tmp_path: Path) -> None:
     with open_checkpoint(bundle(MODULE).prefix) as ckpt:
         names = plan_conversion(ckpt, "v1")
         how = conversion_options(names, "v1", Recoding(), WriteOptions())
-        write_plan(names, str(tmp_path / "v1"), how)
+        prepare(names, str(tmp_path / "v1"), how).write()
         with open_checkpoint(tmp_path / "v1") as source:
             plan = plan_conversion(source, "v2", like=ckpt)
             how = conversion_options(plan, "v2", Recoding(), WriteOptions())
-            write_plan(plan, str(tmp_path / "v2"), how)
+            prepare(plan, str(tmp_path / "v2"), how).write()
         with open_checkpoint(tmp_path / "v2") as made:
             assert made.style == "object"
             for key in ("bias", "same", "blocks/0/frozen", "opt/iter"):
@@ -287,7 +287,7 @@ def test_a_bundle_that_is_current_keeps_its_shards(tmp_path: Path) -> None:
         plan = plan_conversion(ckpt, "name-based")
         how = conversion_options(plan, "name-based", Recoding(), WriteOptions())
         assert how == WriteOptions()
-        receipt = write_plan(plan, str(tmp_path / "q"), WriteOptions("copy"))
+        receipt = prepare(plan, str(tmp_path / "q"), WriteOptions("copy")).write()
     assert {shard.how for shard in receipt.shards} == {"copy"}
     assert set(everything(tmp_path / "q")) == {tensor.key for tensor in plan.tensors}
 

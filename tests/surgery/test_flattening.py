@@ -14,7 +14,7 @@ from ckpttool.errors import KeyCollisionError, SelectionError, SurgeryError
 from ckpttool.objects.keys import GRAPH_KEY, attribute_key
 from ckpttool.surgery.flattening import flatten
 from ckpttool.surgery.plan import Plan
-from ckpttool.surgery.writing.plan import write_plan
+from ckpttool.surgery.writing.prepare import prepare
 from tests.support.fixtures import BundleFixture, bundle, bundles
 from tests.surgery.graphs import VARIABLE
 from tests.surgery.references import name_based, object_based
@@ -220,7 +220,7 @@ def test_written(fixture: BundleFixture, tmp_path: Path) -> None:
         ]
         if not flat.tensors:
             return
-        write_plan(flat, str(tmp_path / "flat"))
+        prepare(flat, str(tmp_path / "flat")).write()
     with open_checkpoint(tmp_path / "flat") as written:
         assert written.style == "name"
         assert set(written.entries) == {tensor.key for tensor in flat.tensors}

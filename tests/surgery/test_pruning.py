@@ -30,7 +30,7 @@ from ckpttool.surgery.pruning import (
 )
 from ckpttool.surgery.renaming import rename
 from ckpttool.surgery.rules import MoveRule, SubstituteRule
-from ckpttool.surgery.writing.plan import WriteOptions, write_plan
+from ckpttool.surgery.writing.prepare import WriteOptions, prepare
 from tests.support.fixtures import BundleFixture, bundle, bundles
 from tests.surgery.graphs import VARIABLE, graph_of, holding, keys_of
 
@@ -305,7 +305,7 @@ def test_bytes_of_what_is_left(fixture: BundleFixture, tmp_path: Path, compact: 
             assert re.search("nothing would be left|together or not at all", str(error))
             return
         target = str(tmp_path / "pruned")
-        write_plan(pruned, target, WriteOptions(compact=compact))
+        prepare(pruned, target, WriteOptions(compact=compact)).write()
         with BundleReader(target) as written:
             assert set(written.entries) - {GRAPH_KEY} == {one.key for one in pruned.tensors}
             for one in pruned.tensors:

@@ -20,7 +20,7 @@ from ckpttool.objects.keys import ATTRIBUTES, GRAPH_KEY, escape
 from ckpttool.surgery.plan import Plan
 from ckpttool.surgery.renaming import rename
 from ckpttool.surgery.rules import MoveRule, RenameRule, SubstituteRule
-from ckpttool.surgery.writing.plan import replace_source, write_plan
+from ckpttool.surgery.writing.prepare import prepare
 from tests.support.fixtures import BundleFixture, bundles, folder_contents
 
 ALL = bundles()
@@ -52,7 +52,7 @@ def test_identity(fixture: BundleFixture, tmp_path: Path) -> None:
         assert same.tensors == plan.tensors
         assert same.changes == ()
         assert not same.graph_changed
-        replace_source(same)
+        prepare(same, None).write()
     after = folder_contents(folder)
     assert {name: after.get(name) for name in before} == before
 
@@ -120,7 +120,7 @@ def test_bytes_stay(fixture: BundleFixture, tmp_path: Path) -> None:
             return
         after = rename(plan, [sub(r"^([^/]*)", r"\1.new")])
         target = str(tmp_path / "renamed")
-        write_plan(after, target)
+        prepare(after, target).write()
         with BundleReader(target) as written:
             keys = {tensor.key for tensor in after.tensors}
             assert set(written.entries) - {GRAPH_KEY} == keys

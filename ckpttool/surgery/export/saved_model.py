@@ -34,7 +34,8 @@ from ckpttool.storage.work import Progress
 from ckpttool.surgery.export.assets import ASSETS_FOLDER, asset_names, copy_assets, find_assets
 from ckpttool.surgery.plan import Plan
 from ckpttool.surgery.writing.carry import DataMode
-from ckpttool.surgery.writing.plan import WriteOptions, write_plan
+from ckpttool.surgery.writing.destination import unused_place
+from ckpttool.surgery.writing.prepare import WriteOptions, prepare
 from ckpttool.surgery.writing.receipt import Receipt
 
 _VERSION = re.compile(r"[0-9]{8}\Z")
@@ -92,7 +93,7 @@ def find_exports(path: str) -> tuple[str, ...]:
     return exports
 
 
-def convert_export(
+def prepare_export(
     folder: str,
     destination: str,
     *,
@@ -100,9 +101,8 @@ def convert_export(
     force: bool = False,
     follow_links: bool = False,
     patience: Patience | None = None,
-    on_progress: Progress | None = None,
-) -> ExportReceipt:
-    """Convert an export to a SavedModel.
+) -> PreparedExport:
+    """Check that an export can be converted to a SavedModel.
 
     Args:
         folder: of the export, with its `export.meta`.
@@ -112,58 +112,76 @@ def convert_export(
             some of its assets are missing.
         follow_links: as of `WriteOptions`.
         patience: likewise.
-        on_progress: told bytes of variables copied and bytes to copy, if any are.
 
     Raises:
         NotFoundError: there is no such export, or one of its files is missing.
         CorruptError: it is damaged, or its parts do not fit together.
         UnsupportedError: it is of a form that is not known.
         DestinationError: there is something at the destination, or it shares files with the export.
-        CkptError: a file could not be read or written. Nothing is left behind in any case.
+        CkptError: a file could not be read.
     """
-    export = _Export(folder, force=force)
-    destination = _checked(destination, folder, force=force)
-    with (
-        export.opened() as ckpt,
-        new_folder(os.path.dirname(destination)) as parent,
-        locked_folder(parent, patience),
-        StagedFolder(destination) as staged,
-    ):
-        written = export.write(
-            staged.inside,
-            ckpt,
-            WriteOptions(data=data, meta="drop", generation="V2", follow_links=follow_links),
-            on_progress,
-        )
-        export.read_back(staged.inside)
-        _checked(destination, folder, force=force)
-        notes = staged.publish(replace=force)
-    receipt = export.receipt(destination)
-    variables = written.variables
-    if variables is not None:
-        # That the MetaGraph was left behind is not true: the SavedModel is made of it.
-        notes += [note for note in variables.notes if EXPORT_META not in note]
-        variables = _moved(variables, staged.inside, destination)
-    return replace(
-        receipt, variables=variables, bytes_written=written.bytes, notes=(*receipt.notes, *notes)
+    options = WriteOptions(
+        data=data,
+        meta="drop",
+        generation="V2",
+        follow_links=follow_links,
+        patience=patience or Patience(),
     )
+    return PreparedExport(folder, destination, options, force=force)
 
 
-def export_receipt(folder: str, destination: str, *, force: bool = False) -> ExportReceipt:
-    """Return what converting would do, as far as it can be told without it.
+class PreparedExport:
+    """An export that can be converted. Made by `prepare_export`."""
 
-    Args:
-        folder: as for `convert_export`, like the others.
-        destination: the folder to be made.
-        force: likewise.
+    def __init__(
+        self, folder: str, destination: str, options: WriteOptions, *, force: bool
+    ) -> None:
+        self._export = _Export(folder, force=force)
+        self._folder = folder
+        self._force = force
+        self._options = options
+        self._destination = _checked(destination, folder, force=force)
+        with self._export.opened() as ckpt:
+            if ckpt is not None:
+                prepare(Plan.of(ckpt), unused_place(folder), options)
 
-    Raises:
-        CkptError: as converting would.
-    """
-    export = _Export(folder, force=force)
-    destination = _checked(destination, folder, force=force)
-    with export.opened():
-        return export.receipt(destination)
+    def receipt(self) -> ExportReceipt:
+        """Return what converting would do, as far as it can be told without it."""
+        return self._export.receipt(self._destination)
+
+    def write(self, *, on_progress: Progress | None = None) -> ExportReceipt:
+        """Write the SavedModel.
+
+        Args:
+            on_progress: told bytes of variables copied and bytes to copy, if any are.
+
+        Raises:
+            CkptError: as of `prepare_export`, if that has come true since, or a file could not be
+                read or written. Nothing is left behind in any case.
+        """
+        destination = self._destination
+        with (
+            self._export.opened() as ckpt,
+            new_folder(os.path.dirname(destination)) as parent,
+            locked_folder(parent, self._options.patience),
+            StagedFolder(destination) as staged,
+        ):
+            written = self._export.write(staged.inside, ckpt, self._options, on_progress)
+            self._export.read_back(staged.inside)
+            _checked(destination, self._folder, force=self._force)
+            notes = staged.publish(replace=self._force)
+        receipt = self.receipt()
+        variables = written.variables
+        if variables is not None:
+            # That the MetaGraph was left behind is not true: the SavedModel is made of it.
+            notes += [note for note in variables.notes if EXPORT_META not in note]
+            variables = _moved(variables, staged.inside, destination)
+        return replace(
+            receipt,
+            variables=variables,
+            bytes_written=written.bytes,
+            notes=(*receipt.notes, *notes),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,12 +229,8 @@ class _Export:
         """Write all files of the SavedModel into a folder."""
         variables = None
         if ckpt is not None:
-            variables = write_plan(
-                Plan.of(ckpt),
-                os.path.join(folder, _VARIABLES),
-                options,
-                on_progress=on_progress,
-            )
+            prefix = os.path.join(folder, _VARIABLES)
+            variables = prepare(Plan.of(ckpt), prefix, options).write(on_progress=on_progress)
         with StagedFiles() as staged:
             copied = 0
             if self._assets.present:

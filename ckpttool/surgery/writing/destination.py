@@ -8,7 +8,8 @@ import secrets
 from ckpttool.bundle.naming import INDEX_SUFFIX, find_shards, index_path
 from ckpttool.checkpoint.folder import META_SUFFIX, find_checkpoint
 from ckpttool.checkpoint.generation import Generation
-from ckpttool.errors import DestinationError, MissingFileError
+from ckpttool.checkpoint.locate import leads_elsewhere
+from ckpttool.errors import DestinationError, MissingFileError, SurgeryError
 from ckpttool.surgery.plan import Plan
 from ckpttool.surgery.writing.companions import check_sequence
 from ckpttool.surgery.writing.legacy_sets import old_files
@@ -70,6 +71,33 @@ def check_destination(plan: Plan, prefix: str, *, generation: Generation, force:
         raise DestinationError("a checkpoint of format V2 would be found in its place", path=prefix)
     if not force:
         check_sequence(prefix)
+
+
+def refuse_in_place(plan: Plan) -> None:
+    """Refuse a checkpoint that cannot be changed itself.
+
+    Raises:
+        SurgeryError: it belongs to a SavedModel, lies elsewhere than the folder that was named, or
+            is of format V1 and in several files.
+    """
+    if plan.source.generation == "V1" and len(plan.source.location.files) > 1:
+        raise SurgeryError(
+            "a V1 checkpoint in several files cannot be replaced in one step; write another "
+            "with -o",
+            path=plan.source.prefix,
+        )
+    if leads_elsewhere(plan.source.location):
+        raise SurgeryError(
+            f"the checkpoint that is meant lies outside of that folder: '{plan.source.prefix}'; to"
+            " change it, name it itself",
+            path=plan.source.location.typed,
+        )
+    if plan.source.location.saved_model is not None:
+        raise SurgeryError(
+            "the variables of a SavedModel are tied to its graph by their names; write a plain "
+            "checkpoint with -o",
+            path=plan.source.location.saved_model,
+        )
 
 
 def _legacy_at(prefix: str) -> list[str]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from ckpttool.bundle.entry import BundleEntry, BundleHeader
 from ckpttool.coding.text import encode_text
-from ckpttool.surgery.writing.receipt import ShardReceipt
+from ckpttool.surgery.writing.receipt import ShardReceipt, Written
 from ckpttool.table.builder import TableBuilder
 from ckpttool.tensor.slices import TensorSlice, encode_slice_key
 
@@ -47,8 +47,14 @@ class Layout:
             builder.add(key, value)
         builder.finish()
 
-    @property
-    def bytes_used(self) -> int:
-        """Bytes of all tensors together."""
-        whole = sum(entry.size for entry in self.entries.values())
-        return whole + sum(part.size for parts in self.slices.values() for _, part in parts)
+    def written(self, size: int, notes: Iterable[str]) -> Written:
+        """Return what writing it came to.
+
+        Args:
+            size: bytes that were written.
+            notes: what the user should know.
+        """
+        used = sum(entry.size for entry in self.entries.values())
+        used += sum(part.size for parts in self.slices.values() for _, part in parts)
+        dead = sum(shard.bytes for shard in self.shards) - used
+        return Written(self.shards, len(self.entries), size, max(0, dead), tuple(notes))

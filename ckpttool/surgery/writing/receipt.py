@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Protocol
 
+from ckpttool.errors import CkptError
 from ckpttool.legacy.naming import shard_path, shard_pattern
+from ckpttool.storage.work import Progress
 from ckpttool.surgery.writing.carry import Carried
 
 
@@ -57,3 +62,42 @@ class Receipt:
         if self.shards and self.shards[0].path == numbered:
             return shard_pattern(self.prefix, len(self.shards))
         return self.prefix
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """The files of a checkpoint that was just written.
+
+    Attributes:
+        shards: its data shards.
+        tensors: how many tensors it has.
+        bytes: bytes that were written; links and clones cost none.
+        bytes_dead: bytes in its shards that belong to no tensor.
+        notes: what the user should know, in words.
+    """
+
+    shards: tuple[ShardReceipt, ...]
+    tensors: int
+    bytes: int
+    bytes_dead: int
+    notes: tuple[str, ...]
+
+
+class PlanWriter(Protocol):
+    """A way to get the files of a plan to their place: a new bundle, one in place, or V1 files."""
+
+    def check(self) -> list[str]:
+        """Refuse whatever can be refused before a byte is written; return notes for the user."""
+
+    def write(self, on_progress: Progress | None) -> Written:
+        """Write the files; the folder is locked, and `check` has just passed."""
+
+
+@contextmanager
+def already_written(address: str) -> Iterator[None]:
+    """Say of an error that the checkpoint itself is there all the same."""
+    try:
+        yield
+    except CkptError as error:
+        error.message += f"; the checkpoint '{address}' itself is written"
+        raise

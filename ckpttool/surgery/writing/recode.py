@@ -54,7 +54,7 @@ class RecodedStage:
         how: Recoding,
         on_progress: Progress | None,
     ) -> None:
-        self.notes = recoding_notes(plan, how)
+        self.notes: list[str] = []
         self.bytes_written = 0
         self._plan = plan
         self._staged = staged

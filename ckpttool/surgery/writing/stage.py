@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Set
+from collections.abc import Callable, Iterable, Set
 from dataclasses import replace
 
 from ckpttool.bundle.entry import BundleEntry, BundleHeader
 from ckpttool.bundle.naming import index_path, shard_path
 from ckpttool.coding.checksum import crc32c, mask
-from ckpttool.coding.text import decode_text, encode_text
 from ckpttool.errors import UnsupportedError
 from ckpttool.objects.keys import GRAPH_KEY
-from ckpttool.storage.source import RandomAccessFile
 from ckpttool.storage.staged_file import StagedFile
 from ckpttool.storage.staging import StagedFiles
 from ckpttool.storage.work import Progress
@@ -27,9 +25,7 @@ from ckpttool.surgery.writing.layout import Layout
 from ckpttool.surgery.writing.links import refuse_foreign
 from ckpttool.surgery.writing.receipt import ShardReceipt
 from ckpttool.surgery.writing.watch import Watch, carried_extents
-from ckpttool.table.reader import TableReader
 from ckpttool.tensor.dtypes import INT64, STRING
-from ckpttool.tensor.slices import encode_slice_key
 from ckpttool.tensor.strings import encode_strings
 
 # Where bytes of the source lie in the destination: by (shard, offset, size) of the source.
@@ -43,9 +39,10 @@ class Stage:
         plan: what is written.
         staged: the set of files to add to.
         prefix: the destination.
-        mode: how data shards get there; may be set later.
         watch: opens the data shards of the source.
         on_progress: told bytes copied and bytes to copy.
+        data: how data shards get there.
+        compact: rewrite them without dead bytes.
         follow_links: carry data shards along from wherever links lead.
 
     Attributes:
@@ -58,14 +55,16 @@ class Stage:
         plan: Plan,
         staged: StagedFiles,
         prefix: str,
-        mode: DataMode,
         watch: Watch,
         on_progress: Progress | None,
         *,
+        data: DataMode = "auto",
+        compact: bool = False,
         follow_links: bool = False,
     ) -> None:
         self.notes: list[str] = []
-        self.mode = mode
+        self._mode: DataMode = data
+        self._compact = compact
         self.bytes_written = 0
         self._plan = plan
         self._staged = staged
@@ -89,20 +88,20 @@ class Stage:
         ids = {shard_id: shard_id for shard_id in range(count)}
         return self._layout(count, lambda entry: entry, ids, shards, None)
 
-    def all_shards(self, *, compact: bool, taken: Set[int]) -> Layout:
+    def all_shards(self, *, taken: Set[int]) -> Layout:
         """Stage all data shards; return the layout that fits them.
 
         Args:
-            compact: whether to leave dead bytes out.
             taken: counts of shards that the destination has files of; another one is used.
         """
+        compact = self._compact
         ids = {old: new for new, old in enumerate(sorted(self._extents))}
         graph = self._plan.graph if self._plan.graph_changed else None
         fresh = graph is not None or bool(self._plan.added)
         count = len(ids) + (fresh and not compact)
         while count in taken or not count:
             count += 1
-        self._count_copies(ids, compact=compact)
+        self._count_copies(ids)
         moves: _Moves = {}
         files: list[tuple[StagedFile, Carried]] = []
         for old in sorted(self._extents):
@@ -143,12 +142,7 @@ class Stage:
         return replace(layout, entries=layout.entries | added)
 
     def index(self, layout: Layout) -> None:
-        """Stage the index.
-
-        Raises:
-            UnsupportedError: an entry of the source has fields that would be lost.
-        """
-        self._refuse_unknown_fields()
+        """Stage the index."""
         file = self._new_file(index_path(self._prefix))
         layout.write_index(file.write)
         self.bytes_written += file.size
@@ -195,7 +189,7 @@ class Stage:
                 source,
                 path,
                 self._extents[old],
-                mode=self.mode,
+                mode=self._mode,
                 big_endian=self._header.big_endian,
                 on_bytes=self._advance,
             )
@@ -207,20 +201,10 @@ class Stage:
         with self._watch.open(self._source_path(old)) as source:
             file = self._staged.create(path, mode=0o600)
             file.take_permissions(source.permissions)
-            stop = 0
             for extent in sorted(self._extents[old], key=lambda each: each.entry.offset):
                 place = (old, extent.entry.offset, extent.entry.size)
                 if place in moves:
                     continue  # bytes that two tensors share
-                # Written one by one, a small file of these could become any number of bytes.
-                if extent.entry.size and extent.entry.offset < stop:
-                    raise UnsupportedError(
-                        "it overlaps another tensor in part, and compacting would take both apart",
-                        path=source.path,
-                        offset=extent.entry.offset,
-                        key=extent.key,
-                    )
-                stop = max(stop, extent.entry.offset + extent.entry.size)
                 moves[place] = (shard_id, file.size)
                 copy_extent(
                     source,
@@ -237,40 +221,17 @@ class Stage:
         file.write(data)
         return entry
 
-    def _count_copies(self, ids: dict[int, int], *, compact: bool) -> None:
+    def _count_copies(self, ids: dict[int, int]) -> None:
         """Count the bytes to be copied, as far as that is known beforehand."""
-        if compact:
+        if self._compact:
             entries = (extent.entry for each in self._extents.values() for extent in each)
             places = {(entry.shard_id, entry.offset, entry.size) for entry in entries}
             self._to_copy = sum(size for _, _, size in places)
             check_room(self._prefix, self._to_copy)
-        elif self.mode == "copy":
+        elif self._mode == "copy":
             shards = self._plan.source.bundle.shard_files()
             paths = {self._source_path(old) for old in ids}
             self._to_copy = sum(file.size or 0 for file in shards if file.path in paths)
-
-    def _refuse_unknown_fields(self) -> None:
-        """Refuse to write an index anew where something in it would be lost."""
-        index = self._plan.source.bundle.index
-        with RandomAccessFile(index.path) as file:
-            records = dict(TableReader(file).items())
-        known = dict(self._source_records())
-        for raw, record in records.items():
-            if raw in known and known[raw] != record:
-                raise UnsupportedError(
-                    "a record of the index has fields that are not known and would be lost",
-                    path=index.path,
-                    key=decode_text(raw),
-                )
-
-    def _source_records(self) -> Iterator[tuple[bytes, bytes]]:
-        """Yield the records of the source that are kept, as they would be written."""
-        yield b"", self._header.encode()
-        for tensor in self._plan.tensors:
-            raw = encode_text(tensor.source_key)
-            yield raw, tensor.bundle_entry.encode()
-            for part, stored in tensor.slices:
-                yield encode_slice_key(raw, part), stored.encode()
 
     def _source_path(self, shard_id: int) -> str:
         return shard_path(self._plan.source.prefix, shard_id, self._header.num_shards)
@@ -279,6 +240,31 @@ class Stage:
         self._copied += size
         if self._on_progress is not None:
             self._on_progress(self._copied, max(self._to_copy, self._copied))
+
+
+def refuse_overlaps(plan: Plan) -> None:
+    """Refuse to compact shards in which tensors overlap in part.
+
+    Written one by one, a small file of such tensors could become any number of bytes.
+
+    Raises:
+        UnsupportedError: two do.
+    """
+    for shard_id, extents in carried_extents(plan).items():
+        stop, places = 0, set()
+        for extent in sorted(extents, key=lambda each: each.entry.offset):
+            entry = extent.entry
+            if (entry.offset, entry.size) in places:
+                continue  # bytes that two tensors share
+            places.add((entry.offset, entry.size))
+            if entry.size and entry.offset < stop:
+                raise UnsupportedError(
+                    "it overlaps another tensor in part, and compacting would take both apart",
+                    path=shard_path(plan.source.prefix, shard_id, plan.source.reader.num_shards),
+                    offset=entry.offset,
+                    key=extent.key,
+                )
+            stop = max(stop, entry.offset + entry.size)
 
 
 def write_counters(

@@ -163,5 +163,16 @@ class Watch:
                     ) from error
 
 
+def watched(plan: Plan, watch: Watch | None) -> Watch:
+    """Return a watch over the source of a plan: a new one, or one that still finds it the same.
+
+    Raises:
+        CkptError: as of `Watch`, or a file has been replaced or written to.
+    """
+    watch = watch or Watch(plan)
+    watch.check()
+    return watch
+
+
 def _changed(path: str) -> SurgeryError:
     return SurgeryError("the checkpoint changed while it was read", path=path)

@@ -21,7 +21,7 @@ from ckpttool.surgery.plan import Plan
 from ckpttool.surgery.pruning import prune
 from ckpttool.surgery.renaming import rename
 from ckpttool.surgery.rules import MoveRule, parse_move, read_map
-from ckpttool.surgery.writing.plan import write_plan
+from ckpttool.surgery.writing.prepare import prepare
 from tests.support.fixtures import bundle
 from tests.support.limits import time_limit
 
@@ -50,7 +50,7 @@ def moves(found: Diff) -> dict[str, tuple[str, int, int]]:
 
 def renamed(source: str, target: Path, *rules: str) -> str:
     with open_checkpoint(source) as ckpt:
-        write_plan(rename(Plan.of(ckpt), [parse_move(rule) for rule in rules]), str(target))
+        prepare(rename(Plan.of(ckpt), [parse_move(rule) for rule in rules]), str(target)).write()
     return str(target)
 
 
@@ -59,7 +59,7 @@ def applied(source: str, rules: dict[str, str], target: Path) -> str:
     path = target.with_name(f"{target.name}.json")
     path.write_text(json.dumps(rules))
     with open_checkpoint(source) as ckpt:
-        write_plan(rename(Plan.of(ckpt), read_map(str(path))), str(target))
+        prepare(rename(Plan.of(ckpt), read_map(str(path))), str(target)).write()
     return str(target)
 
 
@@ -100,7 +100,7 @@ def test_a_renamed_and_pruned_copy_shows_exactly_that(tmp_path: Path) -> None:
     with open_checkpoint(GUIDE) as ckpt:
         plan = rename(Plan.of(ckpt), [MoveRule("net", "model")])
         slots = {t.source_key for t in plan.tensors if ".OPTIMIZER_SLOT" in t.key}
-        write_plan(prune(plan, slots), str(tmp_path / "b"))
+        prepare(prune(plan, slots), str(tmp_path / "b")).write()
     found = diff(GUIDE, tmp_path / "b")
     assert found.counts == {"renamed": 2, "removed": 4, "equal": 8}
     assert moves(found) == {"net": ("model", 2, 0)}

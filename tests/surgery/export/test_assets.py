@@ -12,7 +12,7 @@ import pytest
 from ckpttool.checkpoint.open import open_checkpoint
 from ckpttool.errors import CkptError, CorruptError, FileAccessError, MissingFileError
 from ckpttool.storage.source import CHUNK_SIZE
-from ckpttool.surgery.export.saved_model import convert_export
+from ckpttool.surgery.export.saved_model import prepare_export
 from tests.support.exports import (
     edit,
     is_whole,
@@ -36,7 +36,7 @@ def test_assets_are_copied_with_their_permissions(sample: Path, tmp_path: Path) 
     words = sample / "assets" / "words.txt"
     words.chmod(0o640)
     (sample / "assets" / "notes.txt").write_bytes(b"mine")
-    receipt = convert_export(str(sample), str(tmp_path / "model"))
+    receipt = prepare_export(str(sample), str(tmp_path / "model")).write()
     copy = tmp_path / "model" / "assets" / "words.txt"
     assert copy.read_bytes() == b"one\ntwo\n"
     assert copy.stat().st_mode & 0o777 == 0o640
@@ -49,7 +49,7 @@ def test_assets_are_copied_with_their_permissions(sample: Path, tmp_path: Path) 
 
 def test_an_asset_of_two_tensors_is_copied_once(sample: Path, tmp_path: Path) -> None:
     edit(sample, with_assets("words.txt", "words.txt"))
-    assert convert_export(str(sample), str(tmp_path / "model")).assets == ("words.txt",)
+    assert prepare_export(str(sample), str(tmp_path / "model")).write().assets == ("words.txt",)
     with open_checkpoint(str(tmp_path / "model")) as ckpt:
         assert ckpt.metagraph is not None
         assert [each.tensor for each in ckpt.metagraph.assets] == ["asset_0:0", "asset_1:0"]
@@ -70,7 +70,7 @@ def test_a_large_asset_goes_in_pieces(
         return data
 
     monkeypatch.setattr(os, "read", read)
-    receipt = convert_export(str(sample), str(tmp_path / "model"))
+    receipt = prepare_export(str(sample), str(tmp_path / "model")).write()
     assert pieces == [*([CHUNK_SIZE] * 5), 3, 0]
     assert (tmp_path / "model" / "assets" / "words.txt").stat().st_size == size
     assert receipt.bytes_written > size
@@ -152,9 +152,9 @@ def test_a_folder_of_assets_that_is_a_link(sample: Path, tmp_path: Path) -> None
 def test_missing_assets_are_done_without_by_force(sample: Path, tmp_path: Path) -> None:
     edit(sample, with_assets("words.txt", "gone.txt"))
     with pytest.raises(MissingFileError, match="--force converts without it") as caught:
-        convert_export(str(sample), str(tmp_path / "model"))
+        prepare_export(str(sample), str(tmp_path / "model")).write()
     assert caught.value.path == str(sample / "assets" / "gone.txt")
-    receipt = convert_export(str(sample), str(tmp_path / "model"), force=True)
+    receipt = prepare_export(str(sample), str(tmp_path / "model"), force=True).write()
     assert receipt.assets == ("words.txt",)
     assert any("that the export lacks: 'gone.txt'" in note for note in receipt.notes)
     assert is_whole(tmp_path / "model", sample, assets=("words.txt", "gone.txt"))
@@ -162,7 +162,7 @@ def test_missing_assets_are_done_without_by_force(sample: Path, tmp_path: Path) 
 
 def test_no_folder_of_assets(sample: Path, tmp_path: Path) -> None:
     shutil.rmtree(sample / "assets")
-    receipt = convert_export(str(sample), str(tmp_path / "model"), force=True)
+    receipt = prepare_export(str(sample), str(tmp_path / "model"), force=True).write()
     assert receipt.assets == ()
     assert not (tmp_path / "model" / "assets").exists()
 
@@ -172,5 +172,5 @@ def test_force_follows_no_link(sample: Path, tmp_path: Path) -> None:
     (sample / "assets" / "words.txt").unlink()
     (sample / "assets" / "words.txt").symlink_to(tmp_path / "secret")
     with pytest.raises(FileAccessError, match="symbolic link"):
-        convert_export(str(sample), str(tmp_path / "model"), force=True)
+        prepare_export(str(sample), str(tmp_path / "model"), force=True).write()
     assert not (tmp_path / "model").exists()

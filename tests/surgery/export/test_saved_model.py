@@ -17,12 +17,7 @@ from ckpttool.errors import (
     MissingFileError,
     NotFoundError,
 )
-from ckpttool.surgery.export.saved_model import (
-    ExportReceipt,
-    convert_export,
-    export_receipt,
-    find_exports,
-)
+from ckpttool.surgery.export.saved_model import ExportReceipt, find_exports, prepare_export
 from tests.support.exports import (
     ASSETS,
     SAMPLE,
@@ -58,7 +53,7 @@ def sample(tmp_path: Path) -> Path:
 def test_every_export(name: str, tmp_path: Path) -> None:
     source = copied(name, tmp_path / "source")
     before = tree(source)
-    receipt = convert_export(str(source), str(tmp_path / "out" / "model"))
+    receipt = prepare_export(str(source), str(tmp_path / "out" / "model")).write()
     model = tmp_path / "out" / "model"
     assert tree(source) == before
     found, wanted = values(str(model)), values(f"{source}{os.sep}")
@@ -91,7 +86,7 @@ def test_every_export(name: str, tmp_path: Path) -> None:
 
 def test_a_link_to_an_export(sample: Path, tmp_path: Path) -> None:
     (tmp_path / "latest").symlink_to(sample)
-    convert_export(str(tmp_path / "latest"), str(tmp_path / "model"))
+    prepare_export(str(tmp_path / "latest"), str(tmp_path / "model")).write()
     assert is_whole(tmp_path / "model", sample)
 
 
@@ -100,7 +95,7 @@ def test_signatures_without_a_form_are_named(sample: Path, tmp_path: Path) -> No
         sample,
         with_signatures(default={"kind": "unknown"}, odd={"kind": "generic", "x": "x:0"}),
     )
-    receipt = convert_export(str(sample), str(tmp_path / "model"))
+    receipt = prepare_export(str(sample), str(tmp_path / "model")).write()
     kept = "is not among the signatures, but kept in the collection 'serving_signatures'"
     assert receipt.notes == (
         f"unknown default signature {kept}: its kind is not known",
@@ -123,7 +118,7 @@ def test_a_placeholder_that_a_signature_lacks_is_named(sample: Path, tmp_path: P
         b.input.append("^rate")
 
     edit(sample, change)
-    (note,) = convert_export(str(sample), str(tmp_path / "model")).notes
+    (note,) = prepare_export(str(sample), str(tmp_path / "model")).write().notes
     assert note.startswith("signature 'serving_default' needs the placeholder 'rate'")
 
 
@@ -153,28 +148,28 @@ def test_an_export_without_its_checkpoint(sample: Path, tmp_path: Path) -> None:
 def test_an_export_without_a_data_shard(sample: Path, tmp_path: Path) -> None:
     (sample / "export.data-00000-of-00001").unlink()
     with pytest.raises(MissingFileError):
-        convert_export(str(sample), str(tmp_path / "made" / "model"))
+        prepare_export(str(sample), str(tmp_path / "made" / "model")).write()
     assert os.listdir(tmp_path) == ["00000123"]
 
 
 def test_an_export_that_has_no_variables(sample: Path, tmp_path: Path) -> None:
     remove_checkpoint(sample)
     edit(sample, lambda message: message.ClearField("saver_def"))
-    receipt = convert_export(str(sample), str(tmp_path / "model"))
+    receipt = prepare_export(str(sample), str(tmp_path / "model")).write()
     assert receipt.variables is None
     assert sorted(tree(tmp_path / "model")) == ["assets", "assets/words.txt", "saved_model.pb"]
 
 
 def test_no_export(tmp_path: Path) -> None:
     with pytest.raises(MissingFileError):
-        convert_export(str(tmp_path), str(tmp_path / "model"))
+        prepare_export(str(tmp_path), str(tmp_path / "model")).write()
     assert os.listdir(tmp_path) == []
 
 
 def test_what_would_be_done(sample: Path, tmp_path: Path) -> None:
-    planned = export_receipt(str(sample), str(tmp_path / "model"))
+    planned = prepare_export(str(sample), str(tmp_path / "model")).receipt()
     assert not (tmp_path / "model").exists()
-    done = convert_export(str(sample), str(tmp_path / "model"))
+    done = prepare_export(str(sample), str(tmp_path / "model")).write()
     assert done.variables is not None
     assert done.bytes_written > 0
     assert (planned.variables, planned.bytes_written) == (None, 0)
@@ -194,7 +189,7 @@ def test_a_damaged_metagraph_is_refused_or_converted(name: str, tmp_path: Path) 
         for damaged in (data[:at], bytes(flipped)):
             meta.write_bytes(damaged)
             try:
-                convert_export(str(source), str(tmp_path / "model"))
+                prepare_export(str(source), str(tmp_path / "model")).write()
             except CkptError:
                 outcomes["refused"] += 1
             else:
@@ -235,7 +230,7 @@ def test_each_version_of_a_folder(tmp_path: Path) -> None:
     receipts: list[ExportReceipt] = []
     for folder in find_exports(str(parent)):
         destination = tmp_path / "out" / os.path.basename(folder)
-        receipts.append(convert_export(folder, str(destination)))
+        receipts.append(prepare_export(folder, str(destination)).write())
     assert [os.path.basename(each.destination or "") for each in receipts] == [
         "00000007",
         "00000012",

@@ -17,7 +17,7 @@ from ckpttool.objects.keys import GRAPH_KEY, attribute_key
 from ckpttool.surgery.flattening import flatten
 from ckpttool.surgery.like.reference import follow
 from ckpttool.surgery.plan import AddedCounter, Plan
-from ckpttool.surgery.writing.plan import write_plan
+from ckpttool.surgery.writing.prepare import prepare
 from tests.support.fixtures import BundleFixture, bundle, bundles
 from tests.surgery.graphs import VARIABLE, Slot, graph_of, holding
 from tests.surgery.references import (
@@ -563,7 +563,7 @@ def test_only_the_graph_of_the_reference_is_read(tmp_path: Path) -> None:
     with opened(source, reference) as (ours, theirs):
         plan = follow(Plan.of(ours), theirs)
         assert placed(plan) == WEIGHTS
-        write_plan(plan, str(tmp_path / "out"))
+        prepare(plan, str(tmp_path / "out")).write()
     with open_checkpoint(tmp_path / "out") as ckpt:
         assert ckpt["net/w"].tolist() == VECTOR.tolist()
 
@@ -583,7 +583,7 @@ def test_there_and_back(fixture: BundleFixture, tmp_path: Path) -> None:
             flat = flatten(plan, {t.key: f"name/{at}" for at, t in enumerate(plan.tensors)})
         if not flat.tensors or not owners:
             return
-        write_plan(flat, str(tmp_path / "flat"))
+        prepare(flat, str(tmp_path / "flat")).write()
         back = {
             tensor.key: tensor.source_key
             for tensor in flat.tensors
@@ -595,7 +595,7 @@ def test_there_and_back(fixture: BundleFixture, tmp_path: Path) -> None:
             crcs = {t.key: [part.crc32c for part in t.parts] for t in plan.tensors}
             assert all([p.crc32c for p in t.parts] == crcs[t.key] for t in found.tensors)
             check_graph(found)
-            write_plan(found, str(tmp_path / "back"))
+            prepare(found, str(tmp_path / "back")).write()
     with open_checkpoint(tmp_path / "back") as third:
         assert set(third.entries) == {t.key for t in found.tensors} | {GRAPH_KEY}
         assert third.object_graph == found.graph
@@ -610,7 +610,7 @@ def test_names_of_a_partitioned_variable(tmp_path: Path) -> None:
     )
     with opened(source, reference) as (ours, theirs):
         plan = follow(Plan.of(ours), theirs)
-        write_plan(plan, str(tmp_path / "out"))
+        prepare(plan, str(tmp_path / "out")).write()
         with open_checkpoint(tmp_path / "out") as ckpt:
             assert np.array_equal(ckpt["rows"], ours["rows"])
             assert ckpt.entries[attribute_key("rows")].slices

@@ -23,7 +23,7 @@ from ckpttool.errors import (
 )
 from ckpttool.surgery.plan import Plan
 from ckpttool.surgery.writing.carry import DataMode
-from ckpttool.surgery.writing.plan import WriteOptions, write_plan
+from ckpttool.surgery.writing.prepare import WriteOptions, prepare
 from tests.faults.checkpoints import (
     MODES,
     NAMES,
@@ -195,13 +195,13 @@ def test_progress_of_what_is_copied(small: str, tmp_path: Path) -> None:
         for options in (WriteOptions("copy"), WriteOptions(compact=True)):
             told.clear()
             target = str(tmp_path / f"{options.data}")
-            write_plan(plan, target, options, on_progress=lambda *numbers: told.append(numbers))
+            prepare(plan, target, options).write(on_progress=lambda *numbers: told.append(numbers))
             total = sum(os.path.getsize(path) for path in find_shards(small))
             assert told[-1] == (total, total)
             assert told == sorted(told)
         told.clear()
         links = WriteOptions("hardlink")
-        write_plan(plan, str(tmp_path / "l"), links, on_progress=lambda *n: told.append(n))
+        prepare(plan, str(tmp_path / "l"), links).write(on_progress=lambda *n: told.append(n))
     assert not told
 
 

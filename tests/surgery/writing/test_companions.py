@@ -13,7 +13,7 @@ from ckpttool.checkpoint.state import CheckpointState, read_state
 from ckpttool.checkpoint.tf_train import latest_checkpoint
 from ckpttool.errors import CorruptError, DestinationError, FileAccessError
 from ckpttool.surgery.writing.companions import MetaMode, removal_notes
-from ckpttool.surgery.writing.plan import WriteOptions
+from ckpttool.surgery.writing.prepare import WriteOptions
 from tests.faults.checkpoints import (
     NAMES,
     OBJECTS,
@@ -223,7 +223,7 @@ def test_a_state_file_keeps_its_permissions(small: str, tmp_path: Path) -> None:
     assert os.stat(tmp_path / "checkpoint").st_mode & 0o777 == 0o640
 
 
-BAD_STATES = [b"\xff\xfe", b"model_checkpoint_path", b'no_such: "field"']
+BAD_STATES = [b"\xff\xfe", b"model_checkpoint_path", b'no_such: "field"', b"\xef\xbb\xbf"]
 
 
 @pytest.mark.parametrize("text", BAD_STATES)

@@ -14,7 +14,7 @@ from ckpttool.errors import CkptError, DestinationError, MissingFileError
 from ckpttool.surgery.plan import Plan
 from ckpttool.surgery.writing.destination import check_destination, destination_prefix
 from ckpttool.surgery.writing.legacy_sets import old_files
-from ckpttool.surgery.writing.plan import WriteOptions, write_plan
+from ckpttool.surgery.writing.prepare import WriteOptions, prepare
 from tests.faults.checkpoints import names
 from tests.support.conversions import SHARDED, copy_v1, everything, write_v1
 from tests.support.handmade import Bundle
@@ -134,7 +134,7 @@ def test_a_bundle_under_the_name_of_its_v1_source(tmp_path: Path) -> None:
     before = everything(source), Path(source).read_bytes()
     with open_checkpoint(source) as ckpt:
         for options in (WriteOptions(generation="V2"), WriteOptions(generation="V2", force=True)):
-            write_plan(Plan.of(ckpt), source, options)
+            prepare(Plan.of(ckpt), source, options).write()
     assert names(tmp_path)[0] == "m"
     with open_checkpoint(source) as ckpt:
         assert ckpt.generation == "V2"
@@ -150,7 +150,7 @@ def test_a_bundle_in_place_of_another_v1_checkpoint(shards: int | None, tmp_path
         plan = Plan.of(ckpt)
         assert len(old_files(plan, str(tmp_path / "q")).files) == (shards or 1)
         assert old_files(plan, source).files == []
-        write_plan(plan, str(tmp_path / "q"), WriteOptions(generation="V2", force=True))
+        prepare(plan, str(tmp_path / "q"), WriteOptions(generation="V2", force=True)).write()
     assert names(tmp_path) == ["m", "q.data-00000-of-00001", "q.index"]
     assert everything(tmp_path / "q") == everything(source)
 

@@ -24,7 +24,7 @@ from ckpttool.surgery.plan import Plan
 from ckpttool.surgery.pruning import prune
 from ckpttool.surgery.renaming import rename
 from ckpttool.surgery.rules import parse_move
-from ckpttool.surgery.writing.plan import WriteOptions, plan_receipt, replace_source, write_plan
+from ckpttool.surgery.writing.prepare import WriteOptions, prepare
 from ckpttool.surgery.writing.spread import Recoding
 from ckpttool.tensor.dtypes import dtype_of_name
 from tests.faults.checkpoints import names
@@ -118,7 +118,7 @@ def test_slices_stay_slices(dtype_name: str, specs: tuple[str, ...], tmp_path: P
         tmp_path / "a", {"w": value}, slices={"w": specs}, dtypes={"w": dtype_name}, shards=2
     )
     with open_checkpoint(source) as ckpt:
-        receipt = write_plan(Plan.of(ckpt), str(tmp_path / "b"))
+        receipt = prepare(Plan.of(ckpt), str(tmp_path / "b")).write()
     assert everything(receipt.address) == everything(source)
     with open_checkpoint(receipt.address) as ckpt:
         assert sorted(map(str, ckpt.entries["w"].slices)) == sorted(specs)
@@ -158,10 +158,10 @@ def test_one_file_with_a_number(tmp_path: Path) -> None:
     source = write_v1(tmp_path / "m", {"w": np.arange(3.0)}, shards=1)
     with open_checkpoint(source) as ckpt:
         plan = rename(Plan.of(ckpt), [parse_move("w=v")])
-        receipt = write_plan(plan, str(tmp_path / "q"), WriteOptions(update_state=True))
+        receipt = prepare(plan, str(tmp_path / "q"), WriteOptions(update_state=True)).write()
         assert receipt.address == str(tmp_path / "q-?????-of-00001")
         assert '"q-?????-of-00001"' in (tmp_path / "checkpoint").read_text(encoding="utf-8")
-        replace_source(plan)
+        prepare(plan, None).write()
     assert names(tmp_path) == ["checkpoint", "m-00000-of-00001", "q-00000-of-00001"]
     assert everything(source).keys() == everything(tmp_path / "q").keys() == {"v"}
 
@@ -170,7 +170,7 @@ def test_in_place(source: str, tmp_path: Path) -> None:
     os.chmod(source, 0o640)
     before = everything(source)
     with open_checkpoint(source) as ckpt:
-        receipt = replace_source(rename(Plan.of(ckpt), [parse_move("w=kernel")]))
+        receipt = prepare(rename(Plan.of(ckpt), [parse_move("w=kernel")]), None).write()
     after = everything(source)
     assert after == {key.replace("w", "kernel"): value for key, value in before.items()}
     assert names(tmp_path / "src") == ["m"]
@@ -178,7 +178,7 @@ def test_in_place(source: str, tmp_path: Path) -> None:
     assert receipt.bytes_written == os.path.getsize(source)
     assert receipt.bytes_dead == 0
     with open_checkpoint(source) as ckpt:
-        replace_source(prune(Plan.of(ckpt), {"s"}))
+        prepare(prune(Plan.of(ckpt), {"s"}), None).write()
     assert everything(source).keys() == {"a", "kernel"}
     assert not findings(source)
 
@@ -189,9 +189,9 @@ def test_several_files_are_not_changed_in_place(tmp_path: Path) -> None:
     with open_checkpoint(source) as ckpt:
         plan = Plan.of(ckpt)
         with refused(SurgeryError, "several files cannot be replaced in one step"):
-            replace_source(plan)
+            prepare(plan, None).write()
         with refused(SurgeryError, "several files cannot be replaced in one step"):
-            plan_receipt(plan, None)
+            prepare(plan, None).receipt()
     assert {path: path.read_bytes() for path in (tmp_path / "src").iterdir()} == before
 
 
@@ -203,18 +203,14 @@ def nothing_written(
     *,
     options: WriteOptions | None = None,
 ) -> CkptError:
-    """Expect that neither writing V1 nor a dry run of it is possible; return the error."""
+    """Expect that a plan cannot be written as V1, nor prepared for it; return the error."""
     options = replace(options or WriteOptions(), generation="V1")
     folder = target.parent
     before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-    found = []
-    for attempt in (write_plan, plan_receipt):
-        with open_checkpoint(address) as ckpt, refused(error, reason) as caught:
-            attempt(Plan.of(ckpt), str(target), options)
-        found.append(caught.value)
-        assert {p: p.read_bytes() for p in folder.rglob("*") if p.is_file()} == before
-    assert str(found[0]) == str(found[1])
-    return found[0]
+    with open_checkpoint(address) as ckpt, refused(error, reason) as caught:
+        prepare(Plan.of(ckpt), str(target), options)
+    assert {p: p.read_bytes() for p in folder.rglob("*") if p.is_file()} == before
+    return caught.value
 
 
 @pytest.mark.parametrize("dtype_name", UNKNOWN)
@@ -224,10 +220,9 @@ def test_dtypes_that_it_does_not_have(dtype_name: str, tmp_path: Path) -> None:
         plan = Plan.of(ckpt)
         only = tuple(each for each in plan.tensors if each.entry.dtype.name == dtype_name)
         plan = replace(plan, tensors=only, graph=None)
-        for attempt in (write_plan, plan_receipt):
-            with refused(InvalidTensorError, f"format V1 has no dtype {dtype_name}") as caught:
-                attempt(plan, str(tmp_path / "q"), WriteOptions(generation="V1"))
-            assert caught.value.key == only[0].key
+        with refused(InvalidTensorError, f"format V1 has no dtype {dtype_name}") as caught:
+            prepare(plan, str(tmp_path / "q"), WriteOptions(generation="V1"))
+        assert caught.value.key == only[0].key
     assert names(tmp_path) == []
 
 
@@ -241,11 +236,11 @@ def test_records_that_are_too_large(
     assert error.key == "w"
     with open_checkpoint(source) as ckpt:
         plan = prune(Plan.of(ckpt), {"w"})
-        write_plan(plan, str(tmp_path / "q"))
+        prepare(plan, str(tmp_path / "q")).write()
         # How long strings are is only known when they are read.
         monkeypatch.setattr(writer_module, "_MAX_RECORD", 1024 + 25)
         with refused(InvalidTensorError, "more than the 1049 of format V1") as caught:
-            write_plan(plan, str(tmp_path / "r"))
+            prepare(plan, str(tmp_path / "r")).write()
         assert caught.value.key == "s"
     assert names(tmp_path) == ["q", "src"]
 
@@ -256,10 +251,10 @@ def test_slices_make_a_large_tensor_possible(
     monkeypatch.setattr(writer_module, "_MAX_RECORD", 1024 + 8 * 10)
     with open_checkpoint(source) as ckpt:
         plan = replace(Plan.of(ckpt), tensors=Plan.of(ckpt).tensors[2:])
-        write_plan(plan, str(tmp_path / "q"))
+        prepare(plan, str(tmp_path / "q")).write()
         with refused(InvalidTensorError, "it has to be partitioned"):
             how = WriteOptions(generation="V1", recoding=Recoding(join_slices=True))
-            write_plan(plan, str(tmp_path / "r"), how)
+            prepare(plan, str(tmp_path / "r"), how).write()
 
 
 def test_object_graphs(tmp_path: Path) -> None:
@@ -270,9 +265,8 @@ def test_object_graphs(tmp_path: Path) -> None:
 def test_nothing_left(source: str, tmp_path: Path) -> None:
     with open_checkpoint(source) as ckpt:
         plan = replace(Plan.of(ckpt), tensors=())
-        for attempt in (write_plan, plan_receipt):
-            with refused(SurgeryError, "nothing would be left"):
-                attempt(plan, str(tmp_path / "q"))
+        with refused(SurgeryError, "nothing would be left"):
+            prepare(plan, str(tmp_path / "q"))
     assert names(tmp_path) == ["src"]
 
 
@@ -336,7 +330,7 @@ def test_over_another(
         nothing_written(source, tmp_path / "q", DestinationError, reason, options=options)
         return
     with open_checkpoint(source) as ckpt:
-        receipt = write_plan(Plan.of(ckpt), str(tmp_path / "q"), options)
+        receipt = prepare(Plan.of(ckpt), str(tmp_path / "q"), options).write()
     assert everything(tmp_path / "q") == everything(source)
     # A whole set is never replaced name by name: the new one has another count.
     written = count + (there == count == 2)
@@ -362,7 +356,7 @@ def test_a_torn_set_is_mended(left: str, count: int, source: str, tmp_path: Path
     options = WriteOptions(recoding=Recoding(shards=count))
     nothing_written(source, tmp_path / "q", DestinationError, "exists already", options=options)
     with open_checkpoint(source) as ckpt:
-        write_plan(Plan.of(ckpt), str(tmp_path / "q"), replace(options, force=True))
+        prepare(Plan.of(ckpt), str(tmp_path / "q"), replace(options, force=True)).write()
     assert everything(tmp_path / "q") == everything(source)
     assert names(tmp_path) == [*(f"q-{n:05d}-of-{count:05d}" for n in range(count)), "src"]
 
@@ -374,7 +368,7 @@ def test_files_of_that_name_that_hold_something_else(source: str, tmp_path: Path
     options = WriteOptions(force=True, recoding=Recoding(shards=2))
     nothing_written(source, tmp_path / "q", DestinationError, "is no checkpoint", options=options)
     with open_checkpoint(source) as ckpt:
-        write_plan(Plan.of(ckpt), str(tmp_path / "q"), WriteOptions(force=True))
+        prepare(Plan.of(ckpt), str(tmp_path / "q"), WriteOptions(force=True)).write()
     assert (tmp_path / "q-00001-of-00002").read_bytes() == b"records"
 
 
@@ -406,11 +400,11 @@ def test_damage_leaves_nothing(count: int, source: str, tmp_path: Path) -> None:
     spoil(Path(source), Path(source).read_bytes().index(b"oneone"))
     with open_checkpoint(source) as ckpt, refused(CorruptError, "") as caught:
         how = WriteOptions(recoding=Recoding(shards=count))
-        write_plan(Plan.of(ckpt), str(tmp_path / "made" / "q"), how)
+        prepare(Plan.of(ckpt), str(tmp_path / "made" / "q"), how).write()
     assert caught.value.path == source
     assert names(tmp_path) == ["src"]
     with open_checkpoint(source) as ckpt, refused(CorruptError, ""):
-        replace_source(rename(Plan.of(ckpt), [parse_move("s=t")]))
+        prepare(rename(Plan.of(ckpt), [parse_move("s=t")]), None).write()
     assert names(tmp_path / "src") == ["m"]
 
 
@@ -422,13 +416,15 @@ def test_a_source_that_changes_meanwhile(source: str, tmp_path: Path) -> None:
             os.utime(source)
 
         with refused(SurgeryError, "changed while it was read"):
-            write_plan(plan, str(tmp_path / "q"), on_progress=touch)
+            prepare(plan, str(tmp_path / "q")).write(on_progress=touch)
     assert names(tmp_path) == ["src"]
 
 
 def test_progress_reaches_its_end(source: str, tmp_path: Path) -> None:
     told: list[tuple[int, int]] = []
     with open_checkpoint(source) as ckpt:
-        write_plan(Plan.of(ckpt), str(tmp_path / "q"), on_progress=lambda *done: told.append(done))
+        prepare(Plan.of(ckpt), str(tmp_path / "q")).write(
+            on_progress=lambda *done: told.append(done)
+        )
     assert told == sorted(told)
     assert told[-1][0] == told[-1][1] > 0

@@ -17,7 +17,7 @@ from ckpttool.errors import CkptError, CorruptError, MissingFileError
 from ckpttool.legacy.writer import _MOST_BYTES
 from ckpttool.objects.keys import GRAPH_KEY
 from ckpttool.surgery.plan import Plan
-from ckpttool.surgery.writing.plan import WriteOptions, plan_receipt, write_plan
+from ckpttool.surgery.writing.prepare import WriteOptions, prepare
 from ckpttool.surgery.writing.spread import Recoding
 from ckpttool.tensor.dtypes import STRING, dtype_of_name
 from tests.faults.checkpoints import SLICES, names, stored
@@ -118,7 +118,7 @@ def test_partitioned_tensors_of_every_dtype(
     assert ("cannot join slices of their dtypes: 'w'" in notes) == (not dtype.joinable and not join)
     with open_checkpoint(source) as ckpt:
         how = WriteOptions(generation="V2", recoding=Recoding(join_slices=join))
-        assert plan_receipt(Plan.of(ckpt), str(tmp_path / "n"), how).notes == receipt.notes
+        assert prepare(Plan.of(ckpt), str(tmp_path / "n"), how).receipt().notes == receipt.notes
 
 
 def test_big_endian_bundles(tmp_path: Path) -> None:
@@ -213,8 +213,8 @@ def test_progress_reaches_its_end(tmp_path: Path) -> None:
     told: list[tuple[int, int]] = []
     with open_checkpoint(write_v1(tmp_path / "v1", arrays)) as ckpt:
         how = WriteOptions(generation="V2")
-        write_plan(
-            Plan.of(ckpt), str(tmp_path / "m"), how, on_progress=lambda *done: told.append(done)
+        prepare(Plan.of(ckpt), str(tmp_path / "m"), how).write(
+            on_progress=lambda *done: told.append(done)
         )
     assert told == sorted(told)
     assert told[-1] == (4000 + 9, 4000 + 9)
@@ -230,7 +230,7 @@ def test_object_graphs_come_along(tmp_path: Path) -> None:
         plan = Plan.of(ckpt)
         assert plan.graph is not None
         changed = replace(plan, graph=replace(plan.graph))
-        write_plan(changed, str(tmp_path / "n"), WriteOptions(recoding=Recoding()))
+        prepare(changed, str(tmp_path / "n"), WriteOptions(recoding=Recoding())).write()
     assert everything(tmp_path / "n") == everything(source)
 
 

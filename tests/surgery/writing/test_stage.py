@@ -14,7 +14,7 @@ from ckpttool.checkpoint.open import Checkpoint, open_checkpoint
 from ckpttool.errors import UnsupportedError
 from ckpttool.objects.keys import GRAPH_KEY
 from ckpttool.surgery.plan import Plan
-from ckpttool.surgery.writing.plan import WriteOptions, write_plan
+from ckpttool.surgery.writing.prepare import WriteOptions, prepare
 from tests.faults.checkpoints import (
     OBJECTS,
     SHARDS,
@@ -30,6 +30,7 @@ from tests.faults.checkpoints import (
 from tests.support import encoder
 from tests.support.fixtures import BundleFixture, bundle, bundles
 from tests.support.handmade import Bundle, shard_path
+from tests.support.refusals import refused
 
 PARTITIONED = [each for each in bundles() if "partitioned" in each.name]
 
@@ -79,12 +80,22 @@ def test_compacting_tensors_that_share_bytes(tmp_path: Path) -> None:
     (tmp_path / "src").mkdir()
     made = Bundle().add(b"whole", 1, [2], b"AAAAaaaa")
     made.records[b"same"] = made.records[b"whole"]
-    made.records[b"head"] = encoder.entry(1, [1], size=4, crc=encoder.masked_crc(b"AAAA"))
     prefix = made.write(tmp_path / "src" / "m")
     for options in (WriteOptions(compact=True), WriteOptions("copy"), WriteOptions()):
         target = str(tmp_path / f"{options.data}-{options.compact}")
         write(prefix, target, options)
         assert stored(target) == stored(prefix)
+
+
+def test_compacting_tensors_that_overlap_in_part(tmp_path: Path) -> None:
+    (tmp_path / "src").mkdir()
+    made = Bundle().add(b"whole", 1, [2], b"AAAAaaaa")
+    made.records[b"head"] = encoder.entry(1, [1], size=4, crc=encoder.masked_crc(b"AAAA"))
+    prefix = made.write(tmp_path / "src" / "m")
+    with refused(UnsupportedError, "overlaps another tensor in part"):
+        write(prefix, str(tmp_path / "q"), WriteOptions(compact=True))
+    write(prefix, str(tmp_path / "q"), WriteOptions("copy"))
+    assert stored(str(tmp_path / "q")) == stored(prefix)
 
 
 def test_fields_that_are_not_known_stay(tmp_path: Path) -> None:
@@ -204,7 +215,7 @@ def test_slices_follow_their_tensor(fixture: BundleFixture, tmp_path: Path) -> N
             alone = replace(plan, tensors=(replace(tensor, key="new/name"),))
             for compact in (False, True):
                 target = str(tmp_path / f"{at}-{compact}")
-                write_plan(alone, target, WriteOptions(compact=compact))
+                prepare(alone, target, WriteOptions(compact=compact)).write()
                 own = {part: e for (key, part), e in expected.items() if key == tensor.key}
                 assert stored(target) == {("new/name", part): e for part, e in own.items()}
                 with open_checkpoint(target) as written:

@@ -22,7 +22,7 @@ from ckpttool.objects.keys import GRAPH_KEY
 from ckpttool.surgery.plan import Plan
 from ckpttool.surgery.renaming import rename
 from ckpttool.surgery.rules import parse_move
-from ckpttool.surgery.writing.plan import WriteOptions, plan_receipt, replace_source, write_plan
+from ckpttool.surgery.writing.prepare import WriteOptions, prepare
 from tests.faults.checkpoints import (
     MODES,
     NAMES,
@@ -199,18 +199,18 @@ def test_a_saved_model_is_not_changed_in_place(fixture: BundleFixture, tmp_path:
     before = {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     for address in (folder, folder / "variables" / "variables"):
         with open_checkpoint(address) as ckpt, pytest.raises(SurgeryError, match="SavedModel"):
-            replace_source(Plan.of(ckpt))
+            prepare(Plan.of(ckpt), None).write()
     assert {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
 
 
 def test_a_receipt_without_writing(small: str, tmp_path: Path) -> None:
     with open_checkpoint(small) as ckpt:
         plan = Plan.of(ckpt).with_notes("a note")
-        receipt = plan_receipt(plan, str(tmp_path / "new" / "q"))
+        receipt = prepare(plan, str(tmp_path / "new" / "q")).receipt()
         assert (receipt.tensors, receipt.bytes_written, receipt.notes) == (4, 0, ("a note",))
-        assert plan_receipt(plan, None).prefix == small
+        assert prepare(plan, None).receipt().prefix == small
         with pytest.raises(DestinationError):
-            plan_receipt(plan, str(tmp_path / "src" / ".." / "src" / "m"))
+            prepare(plan, str(tmp_path / "src" / ".." / "src" / "m")).receipt()
     assert names(tmp_path) == ["src"]
 
 
@@ -247,10 +247,10 @@ def test_who_comes_second_is_told_that_it_changed(name: str, tmp_path: Path) -> 
             rename(Plan.of(ckpt), [parse_move(f"{old}={new}")])
             for ckpt, new in ((first, "one"), (second, "two"))
         ]
-        replace_source(plans[0])
-        for write in (replace_source, lambda plan: write_plan(plan, str(tmp_path / "q"))):
+        prepare(plans[0], None).write()
+        for place in (None, str(tmp_path / "q")):
             with refused(SurgeryError, "changed while it was read"):
-                write(plans[1])
+                prepare(plans[1], place)
     assert not (tmp_path / "q.index").exists()
     with open_checkpoint(prefix) as found:
         assert any(key.startswith("one") for key in found)

@@ -2,6 +2,7 @@
 
 plan        a checkpoint as it shall become, with the list of changes
 rules       rules that give tensors and objects new names
+precedence  which of many rules says first what becomes of a name
 tables      rename tables that come with the package
 renaming    a plan with other names
 edge_notes  what a rename did to the graph that no key shows

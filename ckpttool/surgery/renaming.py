@@ -27,6 +27,7 @@ from ckpttool.objects.keys import (
 from ckpttool.objects.moves import EdgeId, move_edges
 from ckpttool.surgery.edge_notes import with_edge_notes
 from ckpttool.surgery.plan import Plan, PlannedTensor, refuse_disputes
+from ckpttool.surgery.precedence import FirstOf
 from ckpttool.surgery.rules import MoveRule, PrefixRule, RenameRule, StripPrefixRule
 
 # The counter belongs to the checkpoint object itself, not to what a program puts into it.
@@ -118,18 +119,18 @@ def _rename_keys(plan: Plan, rules: Sequence[RenameRule], *, strict: bool) -> Pl
     used: set[int] = set()
     unmatched = []
     tensors = []
+    first = FirstOf(rules)
     for tensor in plan.tensors:
-        new = None
-        for at, rule in enumerate(rules):
-            new = rule.rename(tensor.key)
-            if new is not None:
-                used.add(at)
-                break
-        if new is None:
+        found = first.rename(tensor.key)
+        if found is None:
             unmatched.append(tensor.key)
-        elif not new:
+            tensors.append(tensor)
+            continue
+        at, new = found
+        used.add(at)
+        if not new:
             raise SurgeryError("a rule leaves nothing of the name", key=tensor.key)
-        tensors.append(tensor if new is None else replace(tensor, key=new))
+        tensors.append(replace(tensor, key=new))
     _refuse_dead(rules, used, [tensor.key for tensor in plan.tensors])
     if strict and unmatched:
         raise SelectionError(f"no rule matches {listed(unmatched)}", path=plan.source.prefix)
@@ -144,16 +145,13 @@ def _rename_objects(
     used: set[int] = set()
     moves: dict[EdgeId, str] = {}
     matched = set()
+    first, of_counter = FirstOf(spelled), FirstOf(spelled, (PrefixRule, StripPrefixRule))
     for edge, path in _edges(graph):
-        for at, rule in enumerate(spelled):
-            if edge == _SAVE_COUNTER and isinstance(rule, (PrefixRule, StripPrefixRule)):
-                continue
-            new = rule.rename(path)
-            if new is not None:
-                used.add(at)
-                matched.add(path)
-                moves[edge] = new
-                break
+        found = (of_counter if edge == _SAVE_COUNTER else first).rename(path)
+        if found is not None:
+            at, moves[edge] = found
+            used.add(at)
+            matched.add(path)
     _refuse_dead(rules, used, [path for _, path in _edges(graph)], spelled)
     if strict:
         parts = [split_key(tensor.key) for tensor in plan.tensors]

@@ -17,7 +17,6 @@ from ckpttool.query.metagraph.document import (
     JsonForm,
     choose_graph,
     find_graph,
-    graph_from_json,
     losses,
     read_graph,
     read_graph_json,
@@ -43,7 +42,6 @@ EXAMPLES = (
 _ELIDE = "--elide-constants"
 _DEFAULT_ELIDE = 64
 _INDENT = 2
-_STDIN = "-"
 _SUFFIXES: dict[str, GraphForm] = {
     ".json": "json",
     ".pbtxt": "pbtxt",
@@ -181,6 +179,4 @@ def _read(settings: options.Settings, typed: str, *, from_json: bool) -> GraphDo
             settings.warn(warning)
         settings.note(f"{typed} is the graph file {address.path}")
         return read_graph(address.path)
-    if typed == _STDIN:
-        return graph_from_json(sys.stdin.buffer.read(), _STDIN)
     return read_graph_json(typed)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 from ckpttool.errors import CorruptError, NotFoundError, SelectionError
 from ckpttool.metagraph.collections import MESSAGES
 from ckpttool.metagraph.file import GraphKind, read_graph_file
-from ckpttool.storage.source import RandomAccessFile
+from ckpttool.storage.source import RandomAccessFile, open_input
 
 if TYPE_CHECKING:
     from google.protobuf.message import Message
@@ -206,13 +206,16 @@ def read_graph(path: str) -> GraphDocument:
 
 
 def read_graph_json(path: str) -> GraphDocument:
-    """Read a graph from the JSON of one.
+    """Read a graph from the JSON of one; the path "-" is standard input.
 
     Raises:
         MissingFileError: there is no such file.
         CorruptError: it is not the JSON of a graph; the error has the line and the path in it.
         UnsupportedError: constants were left out of it.
     """
+    if path == "-":
+        with open_input(path) as stdin:
+            return graph_from_json(stdin.read(), path)
     with RandomAccessFile(path) as file:
         data = file.read_at(0, file.size)
     return graph_from_json(data, path)

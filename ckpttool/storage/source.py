@@ -11,6 +11,7 @@ import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass
 from types import TracebackType
+from typing import BinaryIO
 
 from ckpttool.errors import CkptError, FileAccessError, MissingFileError, TruncatedError
 
@@ -28,6 +29,26 @@ def file_error(error: OSError, path: str) -> CkptError:
     if isinstance(error, FileNotFoundError):
         return MissingFileError("no such file", path=path)
     return FileAccessError((error.strerror or str(error)).lower(), path=path)
+
+
+@contextlib.contextmanager
+def open_input(path: str) -> Iterator[BinaryIO]:
+    """Open a file that the user names, be it a pipe; "-" is standard input, which stays open.
+
+    Raises:
+        MissingFileError, FileAccessError: it cannot be opened, or not be read to the end.
+    """
+    try:
+        file = open(0 if path == "-" else path, "rb", closefd=path != "-")  # noqa: SIM115 - closed below
+    except OSError as error:
+        raise file_error(error, path) from error
+    except ValueError as error:  # a NUL in the path
+        raise FileAccessError(str(error), path=path) from error
+    with file:
+        try:
+            yield file
+        except OSError as error:
+            raise file_error(error, path) from error
 
 
 # Device and inode: which file it is.

@@ -7,17 +7,17 @@ say about a name decides, so that two names can be swapped.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
 from ckpttool.checkpoint.selection.time_limit import TimeLimit
+from ckpttool.coding.json_text import JsonError, load_json
 from ckpttool.coding.text import encode_text
-from ckpttool.errors import FileAccessError, SelectionError
+from ckpttool.errors import SelectionError
 from ckpttool.printable import printable, unprintable
-from ckpttool.storage.source import file_error
+from ckpttool.storage.source import open_input
 
 _MAX_MAP_SIZE = 64 << 20
 
@@ -183,13 +183,8 @@ def read_map(path: str) -> list[MoveRule]:
         MissingFileError, FileAccessError: the file cannot be read.
         SelectionError: it is neither; the message names the line.
     """
-    try:
-        with open(0 if path == "-" else path, "rb", closefd=path != "-") as file:
-            data = file.read(_MAX_MAP_SIZE + 1)
-    except OSError as error:
-        raise file_error(error, path) from error
-    except ValueError as error:  # a NUL in the path
-        raise FileAccessError(str(error), path=path) from error
+    with open_input(path) as file:
+        data = file.read(_MAX_MAP_SIZE + 1)
     if len(data) > _MAX_MAP_SIZE:
         raise SelectionError("the map is too large", path=path)
     try:
@@ -201,25 +196,23 @@ def read_map(path: str) -> list[MoveRule]:
 
 
 def _json_pairs(text: str, path: str) -> Iterable[tuple[str, str]]:
-    def keep_pairs(pairs: list[tuple[str, object]]) -> list[tuple[str, object]]:
-        return pairs  # a dict would hide that a name comes twice
-
     try:
-        found = json.loads(text, object_pairs_hook=keep_pairs)
-    except (ValueError, RecursionError) as error:
-        raise SelectionError(f"the map is not JSON: {error}", path=path) from error
-    seen: dict[str, str] = {}
-    for old, new in found:
+        found = load_json(text)
+    except JsonError as error:
+        if error.name is not None:
+            problem = f"{error.place}: the name comes twice in the map"
+            raise SelectionError(problem, path=path, key=error.name) from error
+        problem = f"the map is not JSON: {error.place}: {error.problem}"
+        raise SelectionError(problem, path=path) from error
+    assert isinstance(found, dict)  # it begins with a brace
+    for old, new in found.items():
         if not isinstance(new, str) or not old or not new:
             raise SelectionError("the map goes from names to names", path=path, key=old)
         if not (_can_be_a_name(old) and _can_be_a_name(new)):
             raise SelectionError(
                 "half of a surrogate pair is in the map; no name has one", path=path, key=old
             )
-        if old in seen:
-            raise SelectionError("the name comes twice in the map", path=path, key=old)
-        seen[old] = new
-    return seen.items()
+    return found.items()
 
 
 def _can_be_a_name(text: str) -> bool:

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from ckpttool import pb
 from ckpttool.errors import CkptError, CorruptError, UnsupportedError
-from ckpttool.pb.json.lines import line_of, line_of_depth, repeated_name
 from ckpttool.pb.json.parser import load_json, message_from_json
 from ckpttool.pb.pool import POOL
 
@@ -204,42 +203,3 @@ def test_any_text(text: str) -> None:
         read(text)
     except CorruptError as error:
         assert "line " in str(error)
-
-
-TEXT = """{
-  "a": [
-    {"b": 1, "c\\"": {"a": 2}},
-    "x: {[,",
-    [3,
-     4]
-  ],
-  "d": {}
-}"""
-
-
-@pytest.mark.parametrize(
-    ("path", "line"),
-    [
-        ((), 1),
-        (("a",), 2),
-        (("a", 0), 3),
-        (("a", 0, 'c"', "a"), 3),
-        (("a", 1), 4),
-        (("a", 2, 0), 5),
-        (("a", 2, 1), 6),
-        (("d",), 8),
-        (("d", "gone"), 8),
-    ],
-)
-def test_lines(path: tuple[str | int, ...], line: int) -> None:
-    assert line_of(TEXT, path) == line
-
-
-def test_names_twice() -> None:
-    assert repeated_name(TEXT) is None
-    assert repeated_name('{"a": {"a": [{"a": 1},\n{"a": 1,\n"b": {}, "a": 1}]}}') == ("a", 3)
-    assert repeated_name('{"a": 1, "b": {"a": 1},\n"\\u0061": 2}') == ("a", 2)
-
-
-def test_lines_of_depth() -> None:
-    assert line_of_depth("[\n[1],\n[[\n[2]]]]", 3) == 4

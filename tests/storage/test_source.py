@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ckpttool.errors import CkptError, FileAccessError, MissingFileError, TruncatedError
-from ckpttool.storage.source import CHUNK_SIZE, RandomAccessFile
+from ckpttool.storage.source import CHUNK_SIZE, RandomAccessFile, open_input
 from tests.support.limits import memory_limit, resident, run_python, time_limit
 from tests.support.refusals import refused
 
@@ -337,3 +337,19 @@ def test_many_views_leave_descriptors_for_others(large: Path) -> None:
     done = run_python(MANY_VIEWS, str(large))
     assert done.stderr == ""
     assert int(done.stdout) == sum(LARGE[:300])
+
+
+def test_input_from_a_pipe_and_from_nowhere(tmp_path: Path) -> None:
+    reading, writing = os.pipe()
+    os.write(writing, b"of a pipe")
+    os.close(writing)
+    with open_input(f"/dev/fd/{reading}") as file:
+        assert file.read() == b"of a pipe"
+    os.close(reading)
+    for path, error in (
+        ("gone", MissingFileError),
+        (".", FileAccessError),
+        ("\0", FileAccessError),
+    ):
+        with pytest.raises(error), open_input(os.path.join(tmp_path, path)):
+            pass

@@ -6,5 +6,4 @@ parser     a message from JSON
 scalars    single values from JSON
 anys       the message in an Any
 map_order  the order of maps in an Any
-lines      lines in a JSON text
 """

@@ -6,15 +6,14 @@ spelling, numbers as numbers or strings, base64 of either alphabet.
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Callable
 from functools import partial
 from operator import getitem, setitem
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from ckpttool.coding import json_text
+from ckpttool.coding.json_text import JsonError, line_of, shortened
 from ckpttool.errors import CorruptError, UnsupportedError
-from ckpttool.pb.json.lines import line_of, line_of_depth, repeated_name
 from ckpttool.pb.json.map_order import reproduced
 from ckpttool.pb.json.mapping import (
     ANY,
@@ -31,14 +30,12 @@ from ckpttool.pb.json.mapping import (
     steps,
 )
 from ckpttool.pb.json.scalars import (
-    MAX_DIGITS,
     FaultError,
     bytes_value,
     described,
     key_value,
     misfit,
     scalar_value,
-    shortened,
 )
 
 if TYPE_CHECKING:
@@ -58,59 +55,15 @@ def load_json(text: str, *, path: str | None) -> dict[str, Any]:
         CorruptError: a syntax error, a name that an object has twice, or no object at all.
     """
     try:
-        document = json.loads(
-            text, object_pairs_hook=_object, parse_constant=_constant, parse_int=_integer
-        )
-    except json.JSONDecodeError as error:
-        problem = f"line {error.lineno}, column {error.colno}: not JSON: {error.msg.lower()}"
-    except _RepeatedNameError:
-        found = repeated_name(text)
-        name, line = found or ("", 1)
-        problem = f"line {line}: the name '{shortened(name)}' twice in one object"
-    except _NotStrictError as error:
-        line = _line_of_word(text, str(error))
-        problem = f"line {line}: {shortened(str(error))} is no JSON; the mapping has it in quotes"
-    except RecursionError:
-        problem = f"line {line_of_depth(text, 4 * MAX_DEPTH)}: nested too deep"
-    else:
-        if isinstance(document, dict):
-            return document
+        document = json_text.load_json(text)
+    except JsonError as error:
+        syntax = "not JSON: " if error.column is not None else ""
+        hint = "; the mapping has it in quotes" if error.word is not None else ""
+        raise CorruptError(f"{error.place}: {syntax}{error.problem}{hint}", path=path) from error
+    if not isinstance(document, dict):
         problem = f"line {line_of(text, ())}: {described(document)} where an object should be"
-    raise CorruptError(problem, path=path)
-
-
-class _RepeatedNameError(ValueError):
-    """An object has a name twice."""
-
-
-class _NotStrictError(ValueError):
-    """A word that Python reads as a number, and JSON has not."""
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise _RepeatedNameError
-    return found
-
-
-def _constant(word: str) -> NoReturn:
-    raise _NotStrictError(word)
-
-
-def _integer(digits: str) -> int | float:
-    # Python refuses to read thousands of digits, and no number of that size fits anywhere.
-    return int(digits) if len(digits) < MAX_DIGITS else math.inf
-
-
-def _line_of_word(text: str, word: str) -> int:
-    import re
-
-    pattern = rf'"[^"\\]*(?:\\.[^"\\]*)*"|(?P<word>{re.escape(word)})'
-    for match in re.finditer(pattern, text, re.DOTALL):
-        if match["word"]:
-            return text.count("\n", 0, match.start()) + 1
-    return 1
+        raise CorruptError(problem, path=path)
+    return document
 
 
 def message_from_json(

@@ -7,6 +7,7 @@ import math
 from base64 import b64decode
 from collections.abc import Callable
 
+from ckpttool.coding.json_text import MAX_DIGITS, shortened
 from ckpttool.pb.json.mapping import (
     BOOL,
     BYTES,
@@ -19,9 +20,7 @@ from ckpttool.pb.json.mapping import (
     Step,
 )
 
-MAX_DIGITS = 400
 _SPACE = "\t\n\r\x20"
-_MAX_QUOTE = 60
 _STANDARD = bytes.maketrans(b"-_", b"+/")
 _NON_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
@@ -168,8 +167,3 @@ def described(value: object) -> str:
     if isinstance(value, str):
         return f"the string '{shortened(value)}'"
     return "a list" if isinstance(value, list) else "an object"
-
-
-def shortened(text: str) -> str:
-    """Return a text, or the beginning of a long one."""
-    return text if len(text) <= _MAX_QUOTE else f"{text[:_MAX_QUOTE]}…"

@@ -1,0 +1,195 @@
+"""JSON of strangers: read strictly, with the lines of whatever is wrong with it.
+
+An object that has a name twice, and words such as NaN that only Python takes for numbers, are
+refused; so are values nested deeper than Python can follow. Where something is wrong the text is
+gone through once more, token by token, in time that is linear in it: only then are lines of use.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NoReturn
+
+# Python refuses to read thousands of digits, and no number of that size fits anywhere.
+MAX_DIGITS = 400
+_MAX_DEPTH = 400
+_MAX_QUOTE = 60
+_TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[][{},]|[^][{},:"\s]+', re.DOTALL)
+
+
+class JsonError(ValueError):
+    """A text is not strict JSON.
+
+    Args:
+        problem: what is wrong.
+        line: where, counted from 1.
+        column: where in the line, for an error of syntax.
+        name: what an object has twice, if it is that.
+        word: what Python would have read as a number, if it is that.
+    """
+
+    def __init__(
+        self,
+        problem: str,
+        line: int = 0,
+        *,
+        column: int | None = None,
+        name: str | None = None,
+        word: str | None = None,
+    ) -> None:
+        super().__init__(problem)
+        self.problem = problem
+        self.line = line
+        self.column = column
+        self.name = name
+        self.word = word
+
+    @property
+    def place(self) -> str:
+        """The line, with the column where it is known."""
+        return f"line {self.line}" + (f", column {self.column}" if self.column else "")
+
+
+def load_json(text: str) -> object:
+    """Return the value that a JSON text is; an integer of too many digits is infinite.
+
+    Raises:
+        JsonError: it is not JSON, or not strictly.
+    """
+    try:
+        return strict_decoder(_integer).decode(text)
+    except json.JSONDecodeError as error:
+        raise JsonError(error.msg.lower(), error.lineno, column=error.colno) from error
+    except JsonError as error:
+        if error.word is not None:
+            error.line = _line_of_word(text, error.word)
+            raise
+        name, line = repeated_name(text) or ("", 1)
+        raise _twice(name, line) from error
+    except RecursionError as error:
+        raise JsonError("nested too deep", line_of_depth(text, _MAX_DEPTH)) from error
+
+
+def strict_decoder(integer: Callable[[str], Any] = int) -> json.JSONDecoder:
+    """Return a decoder that raises `JsonError`, without a line, for what JSON does not have.
+
+    Args:
+        integer: makes a number of its digits.
+    """
+    return json.JSONDecoder(
+        object_pairs_hook=_members, parse_int=integer, parse_constant=_no_number
+    )
+
+
+def shortened(text: str) -> str:
+    """Return a text, or the beginning of a long one."""
+    return text if len(text) <= _MAX_QUOTE else f"{text[:_MAX_QUOTE]}…"
+
+
+def line_of(text: str, path: Sequence[str | int]) -> int:
+    """Return the line, counted from 1, of the value that a path leads to, or of its member.
+
+    Args:
+        text: valid JSON.
+        path: names of members and indices in lists, outermost first; where it leads to nothing
+            the line is that of the innermost value on the way.
+    """
+    best, found = -1, 0
+    for stack, offset in _places(text):
+        length = len(stack)
+        if length > best and stack == list(path[:length]):
+            best, found = length, offset
+            if length == len(path):
+                break
+    return text.count("\n", 0, found) + 1
+
+
+def repeated_name(text: str) -> tuple[str, int] | None:
+    """Return the first name that an object has twice, and its line; None where there is none."""
+    names: list[tuple[list[str | int], set[str | int]]] = []
+    for stack, offset in _places(text):
+        while names and names[-1][0] != stack[: len(names[-1][0])]:
+            names.pop()
+        if not stack or isinstance(stack[-1], int):
+            continue
+        if not names or len(names[-1][0]) != len(stack) - 1:
+            names.append((stack[:-1], set()))
+        if stack[-1] in names[-1][1]:
+            return str(stack[-1]), text.count("\n", 0, offset) + 1
+        names[-1][1].add(stack[-1])
+    return None
+
+
+def line_of_depth(text: str, depth: int) -> int:
+    """Return the line where values are first nested deeper than `depth`."""
+    level = 0
+    for match in _TOKEN.finditer(text):
+        token = match[0]
+        level += (token in "[{") - (token in "]}")
+        if level > depth:
+            return text.count("\n", 0, match.start()) + 1
+    return 1
+
+
+def _members(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        ((name, _),) = Counter(name for name, _ in pairs).most_common(1)
+        raise _twice(name, 0)
+    return members
+
+
+def _twice(name: str, line: int) -> JsonError:
+    return JsonError(f"the name '{shortened(name)}' twice in one object", line, name=name)
+
+
+def _no_number(word: str) -> NoReturn:
+    raise JsonError(f"{shortened(word)} is no JSON", word=word)
+
+
+def _integer(digits: str) -> int | float:
+    return int(digits) if len(digits) < MAX_DIGITS else math.inf
+
+
+def _line_of_word(text: str, word: str) -> int:
+    for match in _TOKEN.finditer(text):
+        if match[0].startswith(word):
+            return text.count("\n", 0, match.start()) + 1
+    return 1
+
+
+def _places(text: str) -> Iterator[tuple[list[str | int], int]]:
+    """Yield each value of a JSON text: the path to it, and where it, or its name, begins.
+
+    The path is one list that changes from value to value.
+    """
+    stack: list[str | int] = []
+    in_object: list[bool] = []
+    expect_name = False
+    yield stack, 0
+    for match in _TOKEN.finditer(text):
+        token = match[0]
+        if token in "]}":
+            in_object.pop()
+            stack.pop()
+            expect_name = False
+        elif token == ",":
+            if in_object[-1]:
+                expect_name = True
+            else:
+                stack[-1] = int(stack[-1]) + 1
+        elif expect_name:
+            stack[-1] = json.loads(token)
+            expect_name = False
+            yield stack, match.start()
+        else:
+            if in_object and not in_object[-1]:
+                yield stack, match.start()
+            if token in "[{":
+                in_object.append(token == "{")
+                stack.append("" if token == "{" else 0)
+                expect_name = token == "{"

@@ -12,31 +12,23 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 
+from ckpttool.bundle.entry import MAX_SHARDS
 from ckpttool.bundle.naming import INDEX_SUFFIX, index_path, shard_path, split_shard_path
 from ckpttool.checkpoint.generation import Generation, table_generation
-from ckpttool.checkpoint.named import (
-    V1_PATTERN,
-    checkpoint_name,
-    is_of_windows,
-    other_paths,
-    part_name,
-)
+from ckpttool.checkpoint.named import checkpoint_name, is_of_windows, other_paths, part_name
 from ckpttool.checkpoint.state import STATE_NAME, read_state
 from ckpttool.errors import CkptError, FileAccessError
+from ckpttool.legacy import naming
 from ckpttool.storage.source import file_error
 from ckpttool.storage.temporary import split_temporary
 
 META_SUFFIX = ".meta"
-MAX_SHARDS = 99999
 # What tells the V1 checkpoint from the V2 checkpoint of the same name.
 V1_MARK = "@v1"
-_V1_SHARD = re.compile(r"-([0-9]{5})-of-([0-9]{5})\Z")
-# By the number of files that there are to be: the names of those that there are, by number.
-_V1Sets = dict[int, dict[int, str]]
 _STEP = re.compile(r"-(\d+)\Z")
 _DIGITS = re.compile(r"([0-9]+)")
 
@@ -110,23 +102,10 @@ class CheckpointFiles:
         if num_shards is None and len(self.shard_counts) == 1:
             num_shards = self.shard_counts[0]
         present = frozenset(self.shards)
-        name_of = shard_path if self.generation == "V2" else _v1_shard_path()
+        name_of = shard_path if self.generation == "V2" else naming.shard_path
         count = num_shards or 0
         wanted = (name_of(self.prefix, number, count) for number in range(count))
         return tuple(path for path in wanted if path not in present)
-
-
-def _v1_shard_path() -> Callable[[str, int, int], str]:
-    """Return what names the files of a V1 checkpoint; nobody else needs to import it."""
-    from ckpttool.legacy.naming import shard_path as path_of
-
-    return path_of
-
-
-def checkpoint_stem(name: str) -> str:
-    """Return the name of a V1 checkpoint for that of one of its files."""
-    match = _V1_SHARD.search(name)
-    return name[: match.start()] if match else name
 
 
 def file_status(path: str) -> os.stat_result | None:
@@ -158,7 +137,7 @@ class Finder:
     """Finds checkpoints by their prefixes; each folder is listed once at most."""
 
     def __init__(self) -> None:
-        self._sets: dict[str, dict[str, _V1Sets]] = {}
+        self._sets: dict[str, dict[str, naming.Sets]] = {}
 
     def find(self, prefix: str) -> FoundFiles | None:
         """Return the checkpoint at `prefix`, which is taken literally; None if there is none.
@@ -190,14 +169,13 @@ class Finder:
         return None, named
 
     def _find_v1(self, prefix: str) -> FoundFiles | None:
-        pattern = V1_PATTERN.search(prefix)
-        shard = _V1_SHARD.search(prefix)
+        pattern = naming.split_shard_pattern(prefix)
         if pattern:
-            count = None if "?" in pattern[1] else int(pattern[1])
-            return self._find_v1_set(prefix[: pattern.start()], count)
+            return self._find_v1_set(*pattern)
         if is_regular(prefix) and table_generation(prefix) == "V1":
-            if shard and 0 <= int(shard[1]) < int(shard[2]):
-                return self._find_v1_set(prefix[: shard.start()], int(shard[2]))
+            shard = naming.split_shard_path(prefix)
+            if shard:
+                return self._find_v1_set(shard[0], shard[2])
             return FoundFiles(prefix, "V1", (prefix,))
         return self._find_v1_set(prefix, None)
 
@@ -295,12 +273,8 @@ def _gather(
             if prefix in v2 and number < count <= MAX_SHARDS:
                 shards.setdefault((prefix, "V2"), {})[count, number] = name
         elif _may_be_v1(name) and _is_v1(entry):
-            match = _V1_SHARD.search(name)
-            if match and int(match[1]) >= int(match[2]):
-                match = None  # no set has such a number: it is a name like any other
-            at = (int(match[2]), int(match[1])) if match else (0, 0)
-            stem = name[: match.start()] if match else name
-            shards.setdefault((stem, "V1"), {})[at] = name
+            stem, number, count = naming.split_shard_path(name) or (name, 0, 0)
+            shards.setdefault((stem, "V1"), {})[count, number] = name
     for prefix in v2:
         shards.setdefault((prefix, "V2"), {})
     result: list[CheckpointFiles] = []
@@ -351,21 +325,16 @@ def _is_v1(entry: os.DirEntry[str]) -> bool:
     return False
 
 
-def _v1_sets(folder: str) -> dict[str, _V1Sets]:
+def _v1_sets(folder: str) -> dict[str, naming.Sets]:
     """Return the names in a folder that are of V1 checkpoints in several files."""
-    found: dict[str, _V1Sets] = {}
     with suppress(CkptError):
-        for name in _entries(folder):
-            match = _V1_SHARD.search(name)
-            if match and int(match[1]) < int(match[2]):
-                sets = found.setdefault(name[: match.start()], {})
-                sets.setdefault(int(match[2]), {})[int(match[1])] = name
-    return found
+        return naming.sets_among(_entries(folder))
+    return {}
 
 
 def _files_of_v1(prefix: str, numbered: Iterable[tuple[int, int]]) -> tuple[str, ...]:
     """Return the files of the set that counts, of those there are by (count, number)."""
-    sets: _V1Sets = {}
+    sets: naming.Sets = {}
     for count, number in numbered:
         sets.setdefault(count, {})[number] = ""
     if 0 in sets:
@@ -373,13 +342,12 @@ def _files_of_v1(prefix: str, numbered: Iterable[tuple[int, int]]) -> tuple[str,
     return _v1_files(prefix, _best_first(sets)[0][0])
 
 
-def _best_first(sets: _V1Sets) -> list[tuple[int, dict[int, str]]]:
+def _best_first(sets: naming.Sets) -> list[tuple[int, dict[int, str]]]:
     return sorted(sets.items(), key=lambda item: (len(item[1]) < item[0], -item[0]))
 
 
 def _v1_files(prefix: str, count: int) -> tuple[str, ...]:
-    path_of = _v1_shard_path()
-    return tuple(path_of(prefix, number, count) for number in range(count))
+    return tuple(naming.shard_path(prefix, number, count) for number in range(count))
 
 
 def _natural(name: str) -> list[tuple[int, int, str]]:

@@ -13,7 +13,8 @@ from __future__ import annotations
 import os
 import re
 
-V1_PATTERN = re.compile(r"-\?{5}-of-([0-9]{5}|\?{5})\Z")
+from ckpttool.legacy.naming import split_shard_pattern
+
 _WINDOWS_ROOT = re.compile(r"[A-Za-z]:[\\/]|\\")
 _SEPARATORS = re.compile(r"[\\/]+")
 
@@ -21,8 +22,8 @@ _SEPARATORS = re.compile(r"[\\/]+")
 def part_name(path: str) -> str:
     """Return the last part of a path, without what a pattern of V1 files ends in."""
     name = os.path.basename(path)
-    match = V1_PATTERN.search(name)
-    return name[: match.start()] if match else name
+    pattern = split_shard_pattern(name)
+    return pattern[0] if pattern else name
 
 
 def checkpoint_name(path: str) -> str:

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from ckpttool.checkpoint.kinds.averages import Average
     from ckpttool.checkpoint.selection.graph_names import GraphNames
     from ckpttool.checkpoint.state import CheckpointState
-    from ckpttool.legacy.entry import LegacyEntry
     from ckpttool.legacy.reader import LegacyReader
+    from ckpttool.legacy.records import LegacyEntry
     from ckpttool.metagraph.facts import MetaGraph
     from ckpttool.objects.graph import ObjectGraph
     from ckpttool.tensor.values import Array

@@ -1,8 +1,7 @@
 """The checkpoint format before the tensor bundle, called V1: tables that hold the tensors.
 
-naming     what the files of a checkpoint in several files are called
-records    the records of a file
-entry      what is known of a tensor
+naming     names of the files of a checkpoint in several files
+records    the records of a file, and the entry of a tensor
 files      the files of a checkpoint, open for reading
 reader     reading a checkpoint
 writer     writing one

@@ -1,4 +1,4 @@
-"""How the files of a V1 checkpoint are called.
+"""Names of the files of a V1 checkpoint.
 
 PREFIX                      all in one file
 PREFIX-00000-of-00002       or several: number and count, five digits or more
@@ -10,10 +10,15 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable
 
 from ckpttool.storage.source import file_error
 
 _SHARD = re.compile(r"-([0-9]{5})-of-([0-9]{5})\Z")
+_PATTERN = re.compile(r"-\?{5}-of-([0-9]{5}|\?{5})\Z")
+
+# The names of files that there are, by number, for each number of files that there are to be.
+Sets = dict[int, dict[int, str]]
 
 
 def shard_path(prefix: str, shard_id: int, num_shards: int) -> str:
@@ -26,8 +31,43 @@ def shard_pattern(prefix: str, num_shards: int) -> str:
     return f"{prefix}-?????-of-{num_shards:05d}"
 
 
+def split_shard_path(path: str) -> tuple[str, int, int] | None:
+    """Return prefix, number and count for one file of several; None for any other name."""
+    match = _SHARD.search(path)
+    if match is None or int(match[1]) >= int(match[2]):
+        return None
+    return path[: match.start()], int(match[1]), int(match[2])
+
+
+def shard_stem(path: str) -> str:
+    """Return a path without the ending of one file of several, whatever the numbers in it."""
+    return _SHARD.sub("", path)
+
+
+def split_shard_pattern(path: str) -> tuple[str, int | None] | None:
+    """Return prefix and count for the name of all files together; None for any other name.
+
+    The count is None where it is a pattern as well.
+    """
+    match = _PATTERN.search(path)
+    if match is None:
+        return None
+    return path[: match.start()], None if "?" in match[1] else int(match[1])
+
+
+def sets_among(names: Iterable[str]) -> dict[str, Sets]:
+    """Return which of the names in a folder are of checkpoints in several files, by prefix."""
+    found: dict[str, Sets] = {}
+    for name in names:
+        split = split_shard_path(name)
+        if split is not None:
+            prefix, number, count = split
+            found.setdefault(prefix, {}).setdefault(count, {})[number] = name
+    return found
+
+
 def find_sets(prefix: str) -> dict[int, tuple[str, ...]]:
-    """Return the paths of all files that are called like one of several of a prefix, by count.
+    """Return the paths of all files named like one of several of a prefix, by count.
 
     Raises:
         FileAccessError: the folder cannot be read.
@@ -39,10 +79,7 @@ def find_sets(prefix: str) -> dict[int, tuple[str, ...]]:
         return {}
     except OSError as error:
         raise file_error(error, folder) from error
-    sets: dict[int, tuple[str, ...]] = {}
-    for name in sorted(names):
-        match = _SHARD.search(name)
-        if match and name[: match.start()] == base and int(match[1]) < int(match[2]):
-            count = int(match[2])
-            sets[count] = (*sets.get(count, ()), os.path.join(folder, name))
-    return sets
+    return {
+        count: tuple(os.path.join(folder, present[number]) for number in sorted(present))
+        for count, present in sets_among(names).get(base, {}).items()
+    }

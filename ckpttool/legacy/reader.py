@@ -22,9 +22,8 @@ from ckpttool.errors import (
     UnsupportedError,
     located,
 )
-from ckpttool.legacy.entry import LegacyEntries, LegacyEntry, LegacyPart
 from ckpttool.legacy.files import LegacyFiles
-from ckpttool.legacy.records import find_values
+from ckpttool.legacy.records import LegacyEntries, LegacyEntry, LegacyPart, find_values
 from ckpttool.storage.source import Identity, Permissions, ShardFile
 from ckpttool.table.values import TableValue
 from ckpttool.tensor.shape import Shape, element_count

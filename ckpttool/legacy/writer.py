@@ -20,10 +20,9 @@ from ckpttool.errors import (
     DestinationError,
     InvalidTensorError,
 )
-from ckpttool.legacy.entry import LegacyEntry
 from ckpttool.legacy.naming import shard_path
 from ckpttool.legacy.reader import LegacyReader
-from ckpttool.legacy.records import SliceMeta, encode_meta, slice_head
+from ckpttool.legacy.records import LegacyEntry, SliceMeta, encode_meta, slice_head
 from ckpttool.storage.folders import make_folder
 from ckpttool.storage.source import Permissions
 from ckpttool.storage.staged_file import StagedFile

@@ -22,7 +22,7 @@ from ckpttool.tensor.dtypes import dtype_of_number
 from ckpttool.tensor.slices import TensorSlice
 
 if TYPE_CHECKING:
-    from ckpttool.legacy.entry import LegacyEntry
+    from ckpttool.legacy.records import LegacyEntry
 
 Action = Literal["rename", "drop"]
 

@@ -9,10 +9,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 
 from ckpttool.bundle.naming import INDEX_SUFFIX, index_path, split_shard_path
-from ckpttool.checkpoint.folder import META_SUFFIX, Finder, checkpoint_stem, is_regular
+from ckpttool.checkpoint.folder import META_SUFFIX, Finder, is_regular
 from ckpttool.checkpoint.named import other_paths
 from ckpttool.checkpoint.state import STATE_NAME, CheckpointState, read_state
 from ckpttool.errors import CkptError, MissingFileError
+from ckpttool.legacy.naming import shard_stem
 from ckpttool.query.verify.findings import Finding, finding, finding_of
 from ckpttool.storage.leftovers import lock_tag
 from ckpttool.storage.source import file_error
@@ -223,7 +224,7 @@ def _is_member(name: str, base: str) -> bool:
     if name.endswith((INDEX_SUFFIX, META_SUFFIX)):
         name = os.path.splitext(name)[0]
     split = split_shard_path(name)
-    return base in (split[0] if split else name, checkpoint_stem(name))
+    return base in (split[0] if split else name, shard_stem(name))
 
 
 def _strays(

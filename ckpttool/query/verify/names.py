@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from ckpttool.bundle.naming import INDEX_SUFFIX, split_shard_path
-from ckpttool.checkpoint.folder import checkpoint_stem
+from ckpttool.legacy.naming import shard_stem
 
 
 class FolderNames:
@@ -52,7 +52,7 @@ class FolderNames:
     def _legacy(self) -> dict[str, list[str]]:
         found: dict[str, list[str]] = {}
         for name in sorted(self._names):
-            stem = checkpoint_stem(name)
+            stem = shard_stem(name)
             if stem != name:
                 found.setdefault(stem, []).append(os.path.join(self.folder, name))
         return found

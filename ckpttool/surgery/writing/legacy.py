@@ -11,10 +11,9 @@ from __future__ import annotations
 import os
 from functools import partial
 
-from ckpttool.checkpoint.folder import checkpoint_stem
 from ckpttool.checkpoint.named import checkpoint_name
 from ckpttool.errors import DestinationError, SurgeryError
-from ckpttool.legacy.naming import shard_path
+from ckpttool.legacy.naming import shard_path, shard_stem
 from ckpttool.legacy.writer import LegacyWriter
 from ckpttool.storage.work import Progress
 from ckpttool.surgery.plan import Plan, PlannedTensor
@@ -141,10 +140,10 @@ class NewLegacy:
         """
         prefix, old, force = self._prefix, self._old, self._force
         name = os.path.basename(prefix)
-        if checkpoint_stem(name) != name or checkpoint_name(name) != name:
+        if shard_stem(name) != name or checkpoint_name(name) != name:
             raise DestinationError(
                 "that is the name of one of several files; "
-                f"'{checkpoint_name(checkpoint_stem(name))}' is what they would have in common",
+                f"'{checkpoint_name(shard_stem(name))}' is what they would have in common",
                 path=prefix,
             )
         own = {os.path.realpath(path) for path in self._plan.source.location.files}

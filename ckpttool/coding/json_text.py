@@ -69,7 +69,7 @@ def load_json(text: str) -> object:
             error.line = _line_of_word(text, error.word)
             raise
         name, line = repeated_name(text) or ("", 1)
-        raise _twice(name, line) from error
+        raise repeated_member(name, line) from error
     except RecursionError as error:
         raise JsonError("nested too deep", line_of_depth(text, _MAX_DEPTH)) from error
 
@@ -83,6 +83,11 @@ def strict_decoder(integer: Callable[[str], Any] = int) -> json.JSONDecoder:
     return json.JSONDecoder(
         object_pairs_hook=_members, parse_int=integer, parse_constant=_no_number
     )
+
+
+def repeated_member(name: str, line: int = 0) -> JsonError:
+    """Return the error for a name that an object has twice."""
+    return JsonError(f"an object has the member '{shortened(name)}' twice", line, name=name)
 
 
 def shortened(text: str) -> str:
@@ -139,12 +144,8 @@ def _members(pairs: list[tuple[str, object]]) -> dict[str, object]:
     members = dict(pairs)
     if len(members) < len(pairs):
         ((name, _),) = Counter(name for name, _ in pairs).most_common(1)
-        raise _twice(name, 0)
+        raise repeated_member(name)
     return members
-
-
-def _twice(name: str, line: int) -> JsonError:
-    return JsonError(f"the name '{shortened(name)}' twice in one object", line, name=name)
 
 
 def _no_number(word: str) -> NoReturn:

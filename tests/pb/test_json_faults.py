@@ -71,7 +71,10 @@ FAULTS = {
     "bytes": (attribute('{"s": 1}'), f"{AT}.s: the number 1 where bytes in base64"),
     "half a pair": ('{"metaInfoDef": {"tags": ["\\ud800"]}}', "metaInfoDef.tags[0]: the string"),
     "half a pair as a key": ('{"signatureDef": {"\\ud800": {}}}', "signatureDef"),
-    "twice": ('{"graphDef": {},\n"saverDef": {},\n"graphDef": {}}', "line 3: the name 'graphDef'"),
+    "twice": (
+        '{"graphDef": {},\n"saverDef": {},\n"graphDef": {}}',
+        "line 3: an object has the member 'graphDef' twice",
+    ),
     "two spellings": ('{"graphDef": {},\n"graph_def": {}}', "line 2: graph_def: it cannot be set"),
     "oneof": (attribute('{"i": 1,\n"b": true}'), f"line 3: {AT}.b: it cannot be set beside 'i'"),
     "key": (

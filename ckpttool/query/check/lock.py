@@ -15,12 +15,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import BinaryIO
 
+from ckpttool.coding.json_text import JsonError
 from ckpttool.coding.text import decode_text
-from ckpttool.errors import CorruptError, FileAccessError, UnsupportedError
+from ckpttool.errors import CorruptError, UnsupportedError
 from ckpttool.objects.keys import object_path
-from ckpttool.query.check.stream import JsonError, JsonStream, NoUtf8Error, TooLargeError
+from ckpttool.query.check.stream import JsonStream, NoUtf8Error, TooLargeError
 from ckpttool.query.rows import BundleRows, SliceRow, TensorRow
-from ckpttool.storage.source import file_error
+from ckpttool.storage.source import open_input
 from ckpttool.tensor.shape import element_count
 
 SCHEMA = "ckpt.ls/1"
@@ -221,12 +222,9 @@ def read_lock(path: str) -> Lock:
         UnsupportedError: it is of another version or another kind of document.
         CorruptError: it is no lock; the message says where and why.
     """
-    # The user names this file, so a pipe is welcome here: `--against <(...)`.
     try:
-        with open(0 if path == "-" else path, "rb", closefd=path != "-") as file:
+        with open_input(path) as file:
             return _read(file, path)
-    except OSError as error:
-        raise file_error(error, path) from error
     except JsonError as error:
         raise CorruptError(f"{error}; {_HINT}", path=path) from error
     except NoUtf8Error as error:
@@ -238,8 +236,6 @@ def read_lock(path: str) -> Lock:
     except CorruptError as error:
         error.locate(path=path)
         raise
-    except ValueError as error:  # a NUL in the path
-        raise FileAccessError(str(error), path=path) from error
 
 
 def _read(file: BinaryIO, path: str) -> Lock:

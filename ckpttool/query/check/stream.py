@@ -10,9 +10,10 @@ import codecs
 import hashlib
 import json
 import re
-from collections import Counter
 from collections.abc import Iterator
-from typing import BinaryIO, NoReturn
+from typing import BinaryIO
+
+from ckpttool.coding.json_text import JsonError, repeated_member, strict_decoder
 
 # Of one value: an element of the array that is read element by element, or any other member.
 MAX_VALUE = 256 << 20
@@ -22,10 +23,6 @@ _SPACE = re.compile(r"[ \t\n\r]*")
 # An error so near the end may come of the end: of "-Infinity", or of an escaped pair.
 _NEAR = 16
 _MARK = codecs.BOM_UTF8
-
-
-class JsonError(ValueError):
-    """What is wrong with a document, as text."""
 
 
 class NoUtf8Error(ValueError):
@@ -62,9 +59,7 @@ class JsonStream:
         self._bytes = 0
         self._hash = hashlib.sha256()
         self._to_text = codecs.getincrementaldecoder("utf-8")()
-        self._scan = json.JSONDecoder(
-            object_pairs_hook=_members, parse_int=_integer, parse_constant=_no_constant
-        ).raw_decode
+        self._scan = strict_decoder(_integer).raw_decode
         self._text = ""
         self._start = self._at = 0  # the last value
         self._ended = False
@@ -138,7 +133,7 @@ class JsonStream:
                 raise self.error("Expecting property name enclosed in double quotes", self._at)
             name = str(self.value())
             if name in seen:
-                raise _twice(name)
+                raise repeated_member(name)
             seen.add(name)
             self.take(":", "Expecting ':' delimiter")
             yield name
@@ -214,24 +209,8 @@ class JsonStream:
         return True
 
 
-def _members(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    members = dict(pairs)
-    if len(members) < len(pairs):
-        ((name, _),) = Counter(name for name, _ in pairs).most_common(1)
-        raise _twice(name)
-    return members
-
-
-def _twice(name: str) -> JsonError:
-    return JsonError(f"an object has the member '{name}' twice")
-
-
 def _integer(digits: str) -> int:
     # Reading a number takes longer than the number is long.
     if len(digits.lstrip("-")) > _MAX_DIGITS:
         raise JsonError(f"a number of {len(digits)} digits")
     return int(digits)
-
-
-def _no_constant(name: str) -> NoReturn:
-    raise JsonError(f"it is not JSON: {name}")

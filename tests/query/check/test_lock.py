@@ -122,7 +122,7 @@ WRONG: dict[str, tuple[str | bytes, str]] = {
     "half": (document(TENSOR)[:-20], "it is not JSON"),
     "not UTF-8": (b'{"schema": "\xff"}', "x.lock.json:12: it is not UTF-8"),
     "UTF-16": (document(TENSOR).encode("utf-16"), "x.lock.json:0: it is not UTF-8"),
-    "NaN": ('{"schema": NaN}', "it is not JSON: NaN"),
+    "NaN": ('{"schema": NaN}', "NaN is no JSON"),
     "deep": ("[" * 200_000, "it is nested too deeply"),
     "deep in a tensor": (
         '{"schema": "ckpt.ls/1", "tensors": ' + '{"a":' * 100_000,

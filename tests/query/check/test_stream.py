@@ -9,8 +9,9 @@ from typing import BinaryIO
 
 import pytest
 
+from ckpttool.coding.json_text import JsonError
 from ckpttool.query.check import stream
-from ckpttool.query.check.stream import JsonError, JsonStream, NoUtf8Error, TooLargeError
+from ckpttool.query.check.stream import JsonStream, NoUtf8Error, TooLargeError
 
 DOCUMENT = {
     "first": 12345,

@@ -3,6 +3,7 @@
 naming    prefix and file names
 entry     the records of the index
 index     the whole index
+shards    data shards: are they there, and long enough
 checked   bytes together with their checksum
 reader    reading a bundle
 writer    writing one

@@ -272,9 +272,9 @@ class Checkpoint(Mapping[str, "Array"]):
     @cached_property
     def missing_files(self) -> tuple[str, ...]:
         """The files of a V1 checkpoint that are missing and may have tensors nobody knows of."""
-        if self.generation == "V2":
+        if isinstance(self.reader, BundleReader):
             return ()
-        return tuple(file.path for file in self.reader.shard_files() if file.size is None)
+        return self.reader.missing_files
 
     def resolve(self, name: str) -> str:
         """Return the key that a name stands for.

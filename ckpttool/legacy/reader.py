@@ -270,10 +270,11 @@ class LegacyReader:
             if not entry.whole:
                 check_coverage(entry.shape, entry.slices)
         except CorruptError as error:
-            missing = self.first_missing
-            if missing is not None:
+            if self.missing_files:
                 raise MissingFileError(
-                    f"a file of the checkpoint is missing: {error.message}", path=missing, key=key
+                    f"a file of the checkpoint is missing: {error.message}",
+                    path=self.missing_files[0],
+                    key=key,
                 ) from error
             error.locate(path=self.path, key=key)
             raise
@@ -283,9 +284,9 @@ class LegacyReader:
         return entry
 
     @property
-    def first_missing(self) -> str | None:
-        """The path of the first file that is missing; None where none is."""
-        return next((file.path for file in self.shard_files() if file.size is None), None)
+    def missing_files(self) -> tuple[str, ...]:
+        """The paths of the files that are missing and may have tensors nobody knows of."""
+        return tuple(file.path for file in self.shard_files() if file.size is None)
 
     def _find(self, key: str, part: LegacyPart, *, verify: bool = True) -> _Values:
         """Return where the values of a slice are."""

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from ckpttool.bundle.naming import shard_path
 from ckpttool.bundle.reader import BundleReader
+from ckpttool.bundle.shards import shard_status
 from ckpttool.checkpoint.open import Checkpoint
-from ckpttool.errors import CorruptError, MissingFileError, TruncatedError
+from ckpttool.errors import CkptError, CorruptError, MissingFileError
 from ckpttool.query.rows import TensorRow, ends
 from ckpttool.query.source import Source
-from ckpttool.storage.source import RandomAccessFile
 
 # So many bytes are read quickly, whoever claims them.
 _FREE = 1 << 30
-_POINTER = b"version https://git-lfs"
 
 
 def require_data(source: Source, rows: Iterable[TensorRow]) -> None:
@@ -33,10 +32,29 @@ def require_data(source: Source, rows: Iterable[TensorRow]) -> None:
         folder = os.path.dirname(source.prefix)
         path = os.path.join(folder, source.missing_shards[0])
         raise MissingFileError("the data shard is missing", path=path)
-    if source.generation != "V2":
-        return  # data and index are one file
-    for shard, last in sorted(ends(rows).items()):
-        _require_size(shard_path(source.prefix, shard, source.shards), *last)
+    for error in missing_data(source, rows):
+        raise error
+
+
+def missing_data(source: Source, rows: Iterable[TensorRow]) -> Iterator[CkptError]:
+    """Yield an error for each data shard that is missing or too short for the tensors in it.
+
+    Nothing is read; equal checksums in two indexes say nothing of bytes that are not there.
+
+    Args:
+        source: the checkpoint.
+        rows: those of its tensors that matter.
+    """
+    if source.generation == "V1":  # data and index are one file
+        folder = os.path.dirname(source.prefix)
+        for name in source.missing_shards:
+            yield MissingFileError("a file of it is missing", path=os.path.join(folder, name))
+        return
+    for shard, (end, key) in sorted(ends(rows).items()):
+        try:
+            shard_status(shard_path(source.prefix, shard, source.shards), end, key)
+        except CkptError as error:
+            yield error
 
 
 def require_apart(ckpt: Checkpoint, keys: Iterable[str]) -> None:
@@ -69,17 +87,4 @@ def require_apart(ckpt: Checkpoint, keys: Iterable[str]) -> None:
             f"the tensors claim {claimed} bytes of data shards that have {present}; "
             "select fewer of them",
             path=reader.path,
-        )
-
-
-def _require_size(path: str, end: int, key: str) -> None:
-    with RandomAccessFile(path) as file:
-        if file.size >= end:
-            return
-        start = file.read_at(0, min(file.size, len(_POINTER)))
-        hint = "; it is a pointer of Git LFS in place of the data" if start == _POINTER else ""
-        raise TruncatedError(
-            f"the tensor ends at byte {end}, but the data shard has {file.size}{hint}",
-            path=path,
-            key=key,
         )

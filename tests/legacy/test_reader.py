@@ -122,7 +122,7 @@ def test_entries_tell_of_slices_and_files() -> None:
         assert rows.whole is None
         assert sorted(map(str, rows.slices)) == ["0,3:0,2", "3,2:0,2"]
         assert {shard_id for _, shard_id in reader.entries["columns"].parts} == {1}
-        assert reader.first_missing is None
+        assert reader.missing_files == ()
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
@@ -132,7 +132,7 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with LegacyReader(str(tmp_path / "model.ckpt-7"), paths) as reader:
         assert list(reader.entries) == ["b", "columns", "scope/rows"]
         assert reader.shard_files()[0].size is None
-        assert reader.first_missing == paths[0]
+        assert reader.missing_files[:1] == (paths[0],)
         assert reader.path == paths[1]
         assert fixtures.digest(reader.read("b")) == fixture.tensors["b"].sha256
         with pytest.raises(MissingKeyError):

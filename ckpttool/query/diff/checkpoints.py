@@ -30,6 +30,7 @@ from ckpttool.query.diff.results import (
 from ckpttool.query.diff.scopes import find_moves, rename_map
 from ckpttool.query.listing import DamagedRow
 from ckpttool.query.rows import TensorRow
+from ckpttool.query.shards import missing_data, require_apart
 from ckpttool.storage.work import Progress
 
 
@@ -146,7 +147,7 @@ class _Comparison:
             rows: Iterable[TensorRow] = side.rows
             if side.wanted is not None:
                 rows = filter(side.wants, rows)
-            self._problems += diff_index.missing_data(side.source, rows)
+            self._problems += missing_data(side.source, rows)
         self._matching = diff_index.match_keys(self._a, self._b)
         self._set_damaged_aside()
         try:
@@ -271,7 +272,6 @@ class _Comparison:
         if not self._open:
             return
         from ckpttool.query.diff.values import compare_values
-        from ckpttool.query.shards import require_apart
 
         require_apart(self._a.ckpt, [row.key for row, *_ in self._open])
         require_apart(self._b.ckpt, [row.key for _, row, *_ in self._open])

@@ -6,19 +6,16 @@ store them alike: same format, byte order, dtype, shape, size, and cut into the 
 
 from __future__ import annotations
 
-import os
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 
-from ckpttool.bundle.naming import shard_path
 from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.checkpoint.selection.select import Listed, SelectionRule, Selector
-from ckpttool.errors import CkptError, MissingFileError, TruncatedError
 from ckpttool.objects.keys import GRAPH_KEY
 from ckpttool.query.listing import DamagedRow, damaged_rows, tensor_rows
-from ckpttool.query.rows import BundleRows, TensorRow, ends
+from ckpttool.query.rows import BundleRows, TensorRow
 from ckpttool.query.source import Source
 
 # What two tensors must have in common to hold the same.
@@ -231,24 +228,3 @@ def fingerprint(row: TensorRow) -> Fingerprint:
 
 def _layout(row: TensorRow) -> Fingerprint:
     return tuple(sorted((part.spec, part.bytes, part.crc32c) for part in row.slices))
-
-
-def missing_data(source: Source, rows: Iterable[TensorRow]) -> Iterator[CkptError]:
-    """Yield an error for each data shard that is missing or too short for the tensors in it.
-
-    Nothing is read; equal checksums in two indexes say nothing of bytes that are not there.
-    """
-    if source.generation == "V1":
-        folder = os.path.dirname(source.prefix)
-        for name in source.missing_shards:
-            yield MissingFileError("a file of it is missing", path=os.path.join(folder, name))
-        return
-    for shard, (stop, _) in sorted(ends(rows).items()):
-        path = shard_path(source.prefix, shard, source.shards)
-        try:
-            size = os.stat(path).st_size
-        except OSError:
-            yield MissingFileError("the data shard is missing", path=path)
-            continue
-        if size < stop:
-            yield TruncatedError(f"tensors lie up to byte {stop}, but it has {size}", path=path)

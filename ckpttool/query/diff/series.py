@@ -13,11 +13,11 @@ from ckpttool.checkpoint.locate import location_of
 from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.checkpoint.selection.select import Selector
 from ckpttool.errors import CkptError, NotFoundError, UnsupportedError
-from ckpttool.query.diff.index import choose_with_damaged, missing_data, same_bytes, trusted
+from ckpttool.query.diff.index import choose_with_damaged, same_bytes, trusted
 from ckpttool.query.folder import list_by_step
 from ckpttool.query.listing import DamagedRow, damaged_rows, tensor_rows
 from ckpttool.query.rows import TensorRow
-from ckpttool.query.shards import require_apart
+from ckpttool.query.shards import missing_data, require_apart
 from ckpttool.query.source import Source
 from ckpttool.storage.work import Progress
 

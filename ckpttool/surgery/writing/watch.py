@@ -8,7 +8,8 @@ from collections.abc import Collection, Iterator
 
 from ckpttool.bundle.naming import shard_path
 from ckpttool.bundle.reader import BundleReader
-from ckpttool.errors import CkptError, SurgeryError, TruncatedError
+from ckpttool.bundle.shards import shard_status
+from ckpttool.errors import CkptError, SurgeryError
 from ckpttool.objects.keys import GRAPH_KEY
 from ckpttool.storage.source import Identity, RandomAccessFile, file_error, identity_of
 from ckpttool.surgery.plan import Plan
@@ -133,16 +134,7 @@ class Watch:
     def _look_at(self, path: str, extents: list[SourceExtent]) -> None:
         last = max(extents, key=lambda each: each.entry.offset + each.entry.size)
         end = last.entry.offset + last.entry.size
-        try:
-            status = os.stat(path)
-        except OSError as error:
-            raise file_error(error, path).locate(key=last.key) from error
-        if status.st_size < end:
-            raise TruncatedError(
-                f"the data shard has {status.st_size} bytes, its tensors need {end}",
-                path=path,
-                key=last.key,
-            )
+        status = shard_status(path, end, last.key)
         self._files[path] = identity_of(status)
         if status.st_mtime_ns > self._files[self._index][3]:
             self._verify(path, extents)

@@ -138,7 +138,7 @@ def test_a_shard_that_is_too_short(small: str, tmp_path: Path, options: WriteOpt
     path = shard_path(small, 1, 2)
     os.truncate(path, 3)
     os.utime(small + ".index")
-    with pytest.raises(TruncatedError, match="3 bytes") as caught:
+    with pytest.raises(TruncatedError, match="the data shard has 3") as caught:
         write(small, str(tmp_path / "q"), options)
     assert (caught.value.path, caught.value.key) == (path, "b")
     assert names(tmp_path) == ["src"]

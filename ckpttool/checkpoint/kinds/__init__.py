@@ -5,6 +5,7 @@ objects  rules for object-based checkpoints
 names    rules for name-based checkpoints
 keras    names of the variables of Keras optimizers
 averages  which weight each moving average belongs to
+families  optimizers by the slots that they keep, and the names of these
 words    what optimizers call themselves and their variables
 rules    the kinds, and the rules that both styles share
 """

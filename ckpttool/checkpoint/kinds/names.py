@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Set
 from typing import TYPE_CHECKING, Literal
 
 from ckpttool.checkpoint.kinds.averages import averaged_name
+from ckpttool.checkpoint.kinds.families import OF_TWO_SLOTS
 from ckpttool.checkpoint.kinds.keras import KerasNames
 from ckpttool.checkpoint.kinds.rules import (
     FLOATS,
@@ -37,7 +38,6 @@ from ckpttool.checkpoint.kinds.words import (
     KERAS_NUMBERED,
     KERAS_SLOTS,
     MESH_SLOT,
-    OF_TWO_SLOTS,
     SLOTS,
     endings,
     in_replay_buffer,

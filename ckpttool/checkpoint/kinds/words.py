@@ -23,12 +23,12 @@ _KERAS_OPTIMIZER = re.compile(
     r"LossScaleOptimizer|MultiOptimizer|ScheduleFreeAdamW|TFOptimizer|MovingAverage|SWA|"
     r"loss_scale_optimizer|multi_optimizer|schedule_free_adam_w)(?:_\d+)*"
 )
-# Those of TensorFlow 1 that keep two slots or more for each variable.
-OF_TWO_SLOTS = frozenset({"Adam", "AdamW", "AdaMax", "Adadelta", "AdagradDA", "Ftrl", "RMSProp"})
-# What optimizers call slots that they do not name after themselves, BERT's among them.
+# What BERT's optimizers call the slots of Adam.
+BERT_SLOTS = {"adam_m": "m", "adam_v": "v", "lamb_m": "m", "lamb_v": "v"}
+# What optimizers call slots that they do not name after themselves.
 SLOTS = frozenset(
     {"m", "v", "vhat", "momentum", "velocity", "rms", "mg", "accumulator", "linear", "accum_grad"}
-    | {"accum_var", "adam_m", "adam_v", "lamb_m", "lamb_v", "slot"}
+    | {"accum_var", "slot", *BERT_SLOTS}
 )
 # Slots that hold a number for each row or column of their variable.
 FACTORS = frozenset({"vr", "vc", "slot_v", "slot_vr", "slot_vc"})

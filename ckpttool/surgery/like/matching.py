@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from ckpttool.checkpoint.kinds.families import MOMENTUM, slot_groups
 from ckpttool.checkpoint.kinds.rules import INTEGERS, LEGACY_HYPER_PARAMETERS, is_scalar
 from ckpttool.checkpoint.nearest import listed, nearest_names, quoted
 from ckpttool.errors import KeyCollisionError, SelectionError
 from ckpttool.objects.keys import VARIABLE_VALUE
 from ckpttool.surgery.like.places import COUNTERS, Place, Places
-from ckpttool.surgery.like.slots import MOMENTUM, slot_groups
 from ckpttool.surgery.plan import Plan, PlannedTensor
 
 _STEP = "global_step"

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from ckpttool.checkpoint.kinds.families import Family, families_of_slots, family_of_lists
 from ckpttool.checkpoint.kinds.rules import Described
 from ckpttool.checkpoint.nearest import quoted
 from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.errors import SurgeryError
 from ckpttool.objects.graph import Attribute, Node
-from ckpttool.surgery.like.slots import Family, families_of_slots, family_of_lists
 
 # The step counters of optimizers, by the edges that lead to them.
 COUNTERS = frozenset({"iter", "iterations", "_iterations"})

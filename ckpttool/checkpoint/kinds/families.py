@@ -9,8 +9,10 @@ slot's own name instead: `training/Adam/w/m`.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Set
+from collections.abc import Callable, Iterable, Set
 from dataclasses import dataclass
+
+from ckpttool.checkpoint.kinds.words import BERT_SLOTS, endings
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,13 +82,13 @@ FAMILIES = (
 _BESIDES = frozenset({"vhat"})
 _BY_NAME = {name: family for family in FAMILIES for name in family.names}
 _LISTS = frozenset(name for family in FAMILIES for name in family.lists)
-# What BERT's optimizers call the same slots.
-_OTHER_NAMES = {"adam_m": "m", "adam_v": "v", "lamb_m": "m", "lamb_v": "v"}
 _SLOT_NAMES = {name: name for family in FAMILIES for names in family.slots for name in names}
-_SLOT_NAMES |= _OTHER_NAMES
+_SLOT_NAMES |= BERT_SLOTS
 _NUMBERED = re.compile(r"(.+?)(?:_([1-9]\d?))?\Z", re.DOTALL)
-# So many segments a scope that an optimizer is applied in has at most.
-_DEEPEST = 16
+# Optimizers of TensorFlow 1 that keep two slots or more for each variable.
+OF_TWO_SLOTS = frozenset(
+    name for family in FAMILIES if len(family.slots) > 1 for name in family.names
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +110,8 @@ class SlotGroup:
 
     def variable(self, known: Callable[[str], bool]) -> str | None:
         """Return the variable that these are slots of: of the known ones the longest name."""
-        return next(filter(known, _endings(self.scope)), None)
+        inner = (each for _, each in endings(self.scope))
+        return next(filter(known, inner), None)
 
 
 def families_of_slots(names: Set[str]) -> tuple[Family, ...]:
@@ -158,12 +161,3 @@ def slot_groups(names: Iterable[str]) -> list[SlotGroup]:
             members = {at: by_name[name] for name, at in places.items() if at is not None}
             groups.append(SlotGroup(scope, families, members, False))
     return sorted(groups, key=lambda group: group.scope.count("/"))
-
-
-def _endings(scope: str) -> Iterator[str]:
-    """Yield the scope, and what is left of it without its first segment, its first two, ..."""
-    for _ in range(_DEEPEST):
-        yield scope
-        _, _, scope = scope.partition("/")
-        if not scope:
-            break

@@ -23,7 +23,7 @@ from ckpttool.query.metagraph.document import (
     save_graph,
     write_graph,
 )
-from ckpttool.render.metagraph import loss_lines
+from ckpttool.render.metajson import loss_lines
 
 EXAMPLES = (
     (

@@ -15,6 +15,7 @@ diff        what changed
 check       what came of holding a checkpoint against a lock
 verify      the findings of a verification
 metagraph   a graph in full
+metajson    what a form of a graph does not have
 surgery     what becomes of a checkpoint
 conversion  what became of checkpoints and exports of old forms
 """

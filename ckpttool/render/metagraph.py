@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import TextIO
 
-from ckpttool.metagraph.document import Loss
 from ckpttool.metagraph.report import GraphFacts
 from ckpttool.metagraph.signatures import Signature
 from ckpttool.printable import printable
-from ckpttool.query.metagraph.document import GraphForm
 from ckpttool.query.metagraph.summary import GraphReport, GraphReports
 from ckpttool.query.metagraph.variables import DISAGREEMENTS, VariableComparison, VariableRow
 from ckpttool.render import humanize
 from ckpttool.render.aligned import write_table
 from ckpttool.render.cells import Column
 from ckpttool.render.console import Terminal
-from ckpttool.render.humanize import counted, partial_shape
+from ckpttool.render.humanize import partial_shape
 from ckpttool.render.jsonout import source_document, write_json, write_jsonl
 from ckpttool.render.show.json import SCHEMA
 
@@ -26,7 +24,6 @@ _MOST_ROWS = 20
 _MOST_SIZES = 10
 _SIZE = Column("bytes", align="right", human=humanize.size)
 _COUNT = Column("nodes", align="right", human=humanize.number)
-_MEANT = {"json": "JSON", "pbtxt": "text", "pb": "bytes"}
 
 
 def write_graphs(
@@ -292,13 +289,3 @@ def comparison_document(comparison: VariableComparison) -> dict[str, object]:
 
 def _variable_document(row: VariableRow) -> dict[str, object]:
     return {**asdict(row), "disagreements": row.disagreements}
-
-
-def loss_lines(losses: Iterable[Loss], form: GraphForm) -> Iterator[str]:
-    """Yield a line for each sort of loss: what it is, what becomes of it, and where it is."""
-    for loss in losses:
-        fate = f"is not in the {_MEANT[form]}" if loss.dropped else "is written in base64"
-        more = f" and {counted(loss.count - 1, 'other place')}" if loss.count > 1 else ""
-        where = printable(loss.place) or "the message itself"
-        advice = "; --to pb keeps it" if loss.dropped else ""
-        yield f"{printable(loss.what)}, {fate}: {where}{more}{advice}"

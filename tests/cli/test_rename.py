@@ -151,7 +151,7 @@ def test_maps_come_through_pipes(named: Path) -> None:
         ("a\tb\tc\n", "map: line 1 has not two columns"),
         ("a\t\n", "map: line 1 has not two columns"),
         ("a b\na c\n", "map: key 'a': line 2: the name comes twice"),
-        ('{"a": "b", "a": "c"}', "map: key 'a': the name comes twice in the map"),
+        ('{"a": "b", "a": "c"}', "map: key 'a': line 1: the name comes twice in the map"),
         ('{"a": 1}', "the map goes from names to names"),
         ('{"a": ""}', "the map goes from names to names"),
         ('{"a": "b"', "map: the map is not JSON"),

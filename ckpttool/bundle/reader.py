@@ -8,9 +8,9 @@ the whole.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 from ckpttool.bundle.checked import read_checked
 from ckpttool.bundle.entry import BundleEntry, BundleHeader
@@ -32,8 +32,11 @@ from ckpttool.tensor.slices import Bounds, TensorSlice, offset_slices
 
 if TYPE_CHECKING:
     from ckpttool.tensor.region import Index
+    from ckpttool.tensor.strings import Strings
     from ckpttool.tensor.values import Array
 
+
+_Elements = TypeVar("_Elements")
 
 # A bundle may have more shards than a process may have open files.
 _MAX_OPEN_SHARDS = 32
@@ -153,6 +156,7 @@ class BundleReader:
             key: the tensor's key.
             index: a number or a slice for each dimension, as `tensor.region.fit_index` gives.
         """
+        from ckpttool.tensor.partial import string_part
         from ckpttool.tensor.region import bounding_box, within_box
         from ckpttool.tensor.values import array_part
 
@@ -163,9 +167,19 @@ class BundleReader:
             part: Array = joined[within_box(index, entry.shape, box)]
             return part
         self._require_readable(key, entry)
+        if entry.dtype == STRING:
+            return string_part(self._read_strings(key, entry), entry.shape, index)
         if entry.dtype.size is None:
             return array_part(self._read_whole(key, entry), index)
         return self._read_part(key, entry, index)
+
+    def read_strings(self, key: str) -> Strings:
+        """Return the elements of a string tensor that is not partitioned, their crc32c checked.
+
+        Raises:
+            CkptError: as for `read`.
+        """
+        return self._read_strings(key, self._entry(key))
 
     def read_slice(self, key: str, part: TensorSlice) -> Array:
         """Return a slice of a partitioned tensor, its crc32c checked.
@@ -213,7 +227,7 @@ class BundleReader:
 
     def _read_whole(self, key: str, entry: BundleEntry, *, copy: bool = True) -> Array:
         from ckpttool.tensor import values
-        from ckpttool.tensor.strings import decode_strings
+        from ckpttool.tensor.partial import string_part
         from ckpttool.tensor.variants import decode_variants
 
         self._require_readable(key, entry)
@@ -229,18 +243,35 @@ class BundleReader:
                     data = self._shard(key, entry).mapped(entry.offset, entry.size)
                 self._check_crc(key, entry, crc32c(data))
             return values.decode_array(entry.dtype, entry.shape, data, big_endian=big_endian)
+        if entry.dtype == STRING:
+            every = (slice(None),) * len(entry.shape)
+            return string_part(self._read_strings(key, entry), entry.shape, every)
+        return values.object_array(
+            self._decode_objects(key, entry, decode_variants) or [], entry.shape
+        )
+
+    def _read_strings(self, key: str, entry: BundleEntry) -> Strings:
+        from ckpttool.tensor.strings import Strings, decode_strings
+
+        self._require_readable(key, entry)
+        strings = self._decode_objects(key, entry, decode_strings)
+        return Strings(memoryview(b""), 0, []) if strings is None else strings
+
+    def _decode_objects(
+        self, key: str, entry: BundleEntry, decode: Callable[..., tuple[_Elements, int]]
+    ) -> _Elements | None:
+        """Return elements of no fixed size, checked; None where nothing is stored for none."""
         data = memoryview(self.stored_bytes(key, entry))
-        decode: Any = decode_strings if entry.dtype == STRING else decode_variants
         if not entry.size and not entry.elements:
-            return values.object_array([], entry.shape)
+            return None
         try:
-            elements, crc = decode(data, entry.elements, big_endian=big_endian)
+            elements, crc = decode(data, entry.elements, big_endian=self.big_endian)
         except CkptError as error:
             error.offset = entry.offset + (error.offset or 0)
             error.locate(path=self._shard(key, entry).path, key=key)
             raise
         self._check_crc(key, entry, crc)
-        return values.object_array(elements, entry.shape)
+        return elements
 
     def _read_checked(self, key: str, entry: BundleEntry, data: memoryview) -> None:
         """Read the bytes of an entry into a buffer of their size, and check them."""

@@ -1,4 +1,4 @@
-"""Part of a tensor of fixed-size elements, read without the rest."""
+"""Part of a tensor, made without the rest; of fixed-size elements, also read without it."""
 
 from __future__ import annotations
 
@@ -12,11 +12,14 @@ from ckpttool.coding.walk import Bytes
 from ckpttool.tensor.dtypes import DType
 from ckpttool.tensor.region import Index
 from ckpttool.tensor.shape import Shape
+from ckpttool.tensor.strings import Strings
 from ckpttool.tensor.values import Array, decode_array, plain_bytes
 
 # What lies between two wanted elements is read too if it is less: another call costs as much.
 _GAP = 1 << 17
 _PIECE = 1 << 20
+# Strings that become objects at once; longer lists of them would lie beside the array.
+_STRINGS = 1 << 14
 
 
 def read_part(
@@ -51,6 +54,35 @@ def read_part(
         len(axis) for axis, part in zip(axes, index, strict=False) if isinstance(part, slice)
     )
     return decode_array(dtype, kept, plain_bytes(out), big_endian=big_endian)
+
+
+def string_part(strings: Strings, shape: Shape, index: Index) -> Array:
+    """Return part of a string tensor; only its elements become objects.
+
+    Args:
+        strings: all elements.
+        shape: of the whole tensor.
+        index: a number or a slice for each dimension.
+    """
+    kept = tuple(
+        len(range(*part.indices(dim)))
+        for part, dim in zip(index, shape, strict=True)
+        if isinstance(part, slice)
+    )
+    out = np.empty(kept, object)
+    if not out.size:  # and beside an axis of length 0 others may be of any length
+        return out
+    places: Array = np.zeros((), np.int64)
+    for axis, (part, dim) in enumerate(zip(index, shape, strict=True)):
+        stride = prod(shape[axis + 1 :])
+        if isinstance(part, int):
+            places = places + part * stride
+        else:
+            places = np.add.outer(places, np.arange(*part.indices(dim)) * stride)
+    target, wanted = out.reshape(-1), places.reshape(-1)
+    for at in range(0, len(wanted), _STRINGS):
+        target[at : at + _STRINGS] = list(strings.take(wanted[at : at + _STRINGS].tolist()))
+    return out
 
 
 def _fill(target: Array, axes: Sequence[range], shape: Shape, source: Bytes, start: int) -> None:

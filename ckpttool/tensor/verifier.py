@@ -14,6 +14,7 @@ from ckpttool.coding.checksum import crc32c, unmask
 from ckpttool.coding.varint import Buffer
 from ckpttool.errors import ChecksumError, CorruptError, TruncatedError, UnsupportedError
 from ckpttool.tensor.dtypes import STRING, VARIANT, DType
+from ckpttool.tensor.strings import pack_lengths
 
 _CRC_SIZE = 4
 _MAX_64 = (1 << 64) - 1
@@ -153,30 +154,17 @@ class _StringVerifier:
 
     def _take_lengths(self, run: bytes) -> None:
         if run.isascii() and not self._varint.begun:
-            # One byte each: put into every fourth of four.
-            numbers = bytearray(4 * len(run))
-            numbers[3 if self._order == ">" else 0 :: 4] = run
-            lengths: bytes | list[int] = run
-            packed: Buffer = numbers
+            lengths: bytes | list[int] = run  # one byte each
         else:
             lengths = []
             for at, byte in enumerate(run):
                 length = self._varint.take(byte, self._fed + at)
                 if length is not None:
                     lengths.append(length)
-            packed = self._pack(lengths)
-        self._crc = crc32c(packed, self._crc)
+        self._crc = crc32c(pack_lengths(lengths, self._order), self._crc)
         self._contents += sum(lengths)
         self._lengths -= len(lengths)
         self._fed += len(run)
-
-    def _pack(self, lengths: list[int]) -> bytes:
-        if max(lengths, default=0) < 1 << 32:
-            return struct.pack(f"{self._order}{len(lengths)}I", *lengths)
-        return b"".join(
-            struct.pack(f"{self._order}{'Q' if length >> 32 else 'I'}", length)
-            for length in lengths
-        )
 
     def _take_stored(self, piece: bytes) -> None:
         self._stored += piece

@@ -28,7 +28,7 @@ GOOD = bytes.fromhex(TENSORS[0][1])
 def test_both_ways(code: str, crc: str, elements: list[bytes]) -> None:
     raw = bytes.fromhex(code)
     found, computed = decode_strings(memoryview(raw), len(elements))
-    assert found == elements
+    assert list(found) == elements
     assert struct.pack("<I", mask(computed)).hex() == crc
     encoded, computed = encode_strings(elements)
     assert encoded == raw
@@ -38,7 +38,7 @@ def test_both_ways(code: str, crc: str, elements: list[bytes]) -> None:
 def test_big_endian() -> None:
     raw, stored = encoder.string_data([b"hi", b"", b"\xff"], order=">")
     elements, crc = decode_strings(memoryview(raw), 3, big_endian=True)
-    assert elements == [b"hi", b"", b"\xff"]
+    assert list(elements) == [b"hi", b"", b"\xff"]
     assert mask(crc) == stored
     with pytest.raises(ChecksumError):
         decode_strings(memoryview(raw), 3)
@@ -48,7 +48,7 @@ def test_lengths_in_more_bytes_than_needed() -> None:
     lengths = encoder.long_varint(2, 5) + encoder.long_varint(0, 3) + b"\x01"
     raw = lengths + GOOD[3:]
     elements, crc = decode_strings(memoryview(raw), 3)
-    assert elements == [b"hi", b"", b"\xff"]
+    assert list(elements) == [b"hi", b"", b"\xff"]
     assert struct.pack("<I", mask(crc)).hex() == "2d298b44"
 
 
@@ -101,14 +101,15 @@ def test_many_strings_take_little_time() -> None:
     raw, _ = encode_strings([b"x"] * 200_000)
     with time_limit(10):
         elements, _ = decode_strings(memoryview(raw), 200_000)
-    assert elements == [b"x"] * 200_000
+    assert list(elements) == [b"x"] * 200_000
 
 
 @given(st.lists(st.binary(max_size=200)))
 def test_second_opinion(elements: list[bytes]) -> None:
     raw, crc = encode_strings(elements)
     assert (raw, mask(crc)) == encoder.string_data(elements)
-    assert decode_strings(memoryview(raw), len(elements)) == (elements, crc)
+    found, computed = decode_strings(memoryview(raw), len(elements))
+    assert (list(found), computed) == (elements, crc)
 
 
 @given(st.binary(max_size=40), st.integers(0, 50), st.booleans())
@@ -119,3 +120,19 @@ def test_any_bytes_end_in_strings_or_an_error(raw: bytes, count: int, big: bool)
         return
     assert len(elements) == count
     assert sum(map(len, elements)) <= len(raw)
+
+
+def test_elements_anywhere() -> None:
+    # Some runs have lengths of one byte only, others not.
+    words = [b"%d" % n * (40 if n in (5000, 13_000) else 1) for n in range(20_000)]
+    strings, _ = decode_strings(memoryview(encoder.string_data(words)[0]), len(words))
+    places = [19_999, 0, 4095, 4096, 5000, 4999, 5001, 13_000, 12_288, 8191]
+    assert list(strings.take(places)) == [words[place] for place in places]
+    assert list(strings) == words
+
+
+def test_elements_not_asked_for_take_no_memory() -> None:
+    raw, _ = encode_strings([b"ab"] * 2_000_000)
+    with memory_limit(24 << 20):
+        strings, _ = decode_strings(memoryview(raw), 2_000_000)
+        assert list(strings.take([0, 1_999_999])) == [b"ab", b"ab"]

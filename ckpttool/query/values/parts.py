@@ -6,11 +6,15 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from ckpttool.bundle.reader import BundleReader
 from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.errors import CkptError, UnsupportedError
+from ckpttool.tensor.dtypes import STRING
+from ckpttool.tensor.partial import string_part
 from ckpttool.tensor.region import Index, boxes
 from ckpttool.tensor.shape import element_count
 from ckpttool.tensor.slices import Bounds, check_coverage
+from ckpttool.tensor.strings import Strings
 from ckpttool.tensor.values import Array, decode_array
 
 # Dtypes that NumPy has from ml_dtypes. Their `kind` says nothing: float8_e5m2 has that of a float.
@@ -30,6 +34,8 @@ ML_DTYPES = SMALL_FLOATS | SMALL_INTEGERS
 # What is smaller is read at once.
 _SMALL = 1 << 25
 _BLOCK = 1 << 23
+# What an object of a short string takes.
+_OBJECT = 64
 
 
 class Part:
@@ -65,6 +71,7 @@ class Part:
                 if isinstance(part, slice)
             )
             self.shape = tuple(map(len, steps))
+        self._strings: Strings | None = None  # read once for all boxes
         self.verified = index is None or self.dtype.size is None
         self._check()
 
@@ -75,8 +82,10 @@ class Part:
 
     @property
     def small(self) -> bool:
-        """Whether `blocks` reads it at once; that of a dtype of no fixed size always is."""
-        return self.dtype.size is None or self.elements * self.dtype.size <= _SMALL
+        """Whether `blocks` reads it at once; variants and partitioned strings always are."""
+        if self.dtype.size is None and not self._packed:
+            return True
+        return self.elements * self._element_size <= _SMALL
 
     def read(self) -> Array:
         """Return all elements; writing to the array changes no file.
@@ -84,6 +93,8 @@ class Part:
         Raises:
             CorruptError: the stored bytes are damaged.
         """
+        if self._strings is not None and self.index is not None:
+            return string_part(self._strings, self.entry.shape, self.index)
         if self.index is None:
             return self.ckpt.reader.read(self.key)
         value = self.ckpt.read_region(self.key, self.index)
@@ -97,9 +108,14 @@ class Part:
     def box(self, bounds: Bounds) -> Array:
         """Return the elements in a box, given as (start, stop) for each dimension of the part.
 
-        Their crc32c is not checked.
+        Their crc32c is not checked, that of strings once for all boxes.
         """
-        return Part(self.ckpt, self.key, self._narrow(bounds)).read()
+        inner = Part(self.ckpt, self.key, self._narrow(bounds))
+        reader = self.ckpt.reader
+        if self._packed and self._strings is None and isinstance(reader, BundleReader):
+            self._strings = reader.read_strings(self.key)
+        inner._strings = self._strings
+        return inner.read()
 
     def blocks(self, *, ordered: bool = True) -> Iterator[Array]:
         """Yield all elements as one-dimensional arrays, each valid until the next is asked for.
@@ -115,14 +131,24 @@ class Part:
         """
         if self.small:
             yield self.read().reshape(-1)
-        elif self.index is None and not (self.entry.slices and ordered):
+        elif self.index is None and not self._packed and not (self.entry.slices and ordered):
             yield from self._chunks()
         else:
-            if self.index is None:
+            if self.index is None and not self._packed:
                 for _ in self._chunks():
                     pass  # slices cross blocks: their checksums are compared beforehand
-            for bounds in boxes(self.shape, _BLOCK // (self.dtype.size or 1)):
+            for bounds in boxes(self.shape, _BLOCK // self._element_size):
                 yield self.box(bounds).reshape(-1)
+
+    @property
+    def _packed(self) -> bool:
+        """Whether the elements are strings that need not all become objects."""
+        whole = not self.entry.slices and isinstance(self.ckpt.reader, BundleReader)
+        return self.dtype == STRING and whole
+
+    @property
+    def _element_size(self) -> int:
+        return _OBJECT if self.dtype.size is None else max(self.dtype.size, 1)
 
     def _check(self) -> None:
         problem = "" if self.dtype.known else f"values of dtype {self.dtype} cannot be read"

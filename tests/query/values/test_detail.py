@@ -23,11 +23,13 @@ from ckpttool.query.values.detail import (
     Variants,
     describe_tensors,
 )
+from ckpttool.query.values.parts import Part
 from ckpttool.query.values.targets import Target, find_targets
 from ckpttool.query.values.texts import nested
 from ckpttool.tensor.slices import TensorSlice
 from tests.support import encoder, handmade
 from tests.support.fixtures import BundleFixture, bundle, bundles
+from tests.support.limits import memory_limit
 
 BIG = np.arange(3000, dtype=np.int32).reshape(30, 100)
 GUIDE = "v2/tf2.21/guide_legacy_adam/tf_ckpts/ckpt-5"
@@ -278,3 +280,22 @@ def test_a_missing_shard(ckpt: Checkpoint, tmp_path: Path) -> None:
 def test_texts_are_as_wide_as_the_widest(ckpt: Checkpoint) -> None:
     found: Any = list(values(describe_tensor(ckpt, "small")).texts(precision=1))
     assert found == [" 1.5", "-2. "]
+
+
+def test_many_strings_take_little_more_than_their_bytes(tmp_path: Path) -> None:
+    count = 1_000_000
+    data, crc = encoder.string_data([b"ab"] * count)
+    prefix = handmade.Bundle().add(b"text", 7, [count], data, crc=crc).write(tmp_path / "many")
+    with open_checkpoint(prefix) as ckpt:
+        found = Part(ckpt, "text")
+        assert not found.small
+        for words, values in ((["text[0:3]"], True), (["text"], False), (["text[::-1]"], True)):
+            targets = find_targets(ckpt, words)
+            # An object for each would take 70 MB.
+            with memory_limit(32 << 20):
+                (row,) = describe_tensors(ckpt, targets, values=values)
+                assert row.verified and row.statistics is not None
+                assert (row.statistics.count, row.statistics.max) == (row.part[0], 2)
+            if values:
+                assert isinstance(row.content, Values)
+                assert set(row.content.texts()) == {"'ab'"}

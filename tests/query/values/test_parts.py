@@ -125,6 +125,37 @@ def test_other_dtypes(ckpt: Checkpoint) -> None:
     assert Part(ckpt, "empty").elements == 0
 
 
+@pytest.fixture(scope="module")
+def words(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checkpoint]:
+    elements = [b"%d" % number * (number % 50) for number in range(210)]
+    bundle = handmade.Bundle().add_strings(b"words", SHAPE, elements)
+    bundle.add(b"none", 7, (0, 1 << 40), b"", crc=encoder.masked_crc(b""))
+    with open_checkpoint(bundle.write(tmp_path_factory.mktemp("words") / "m")) as opened:
+        yield opened
+
+
+@pytest.mark.usefixtures("tiny")
+@given(parts=indices())
+def test_strings_are_what_numpy_selects(
+    words: Checkpoint, parts: tuple[int | slice | None, ...]
+) -> None:
+    whole = np.array([b"%d" % number * (number % 50) for number in range(210)], object)
+    wanted = whole.reshape(SHAPE)[as_numpy(parts)]
+    part = Part(words, "words", fit_index(parts, SHAPE))
+    assert part.verified
+    found = part.read()
+    assert isinstance(found, np.ndarray) and found.shape == part.shape
+    blocks = [word for block in part.blocks() for word in block.tolist()]
+    expected = np.asarray(wanted, object).reshape(-1).tolist()
+    assert found.reshape(-1).tolist() == blocks == expected
+    assert [word for block in Part(words, "words").blocks() for word in block] == whole.tolist()
+
+
+def test_no_strings_beside_a_long_axis(words: Checkpoint) -> None:
+    assert words["none"].shape == Part(words, "none").read().shape == (0, 1 << 40)
+    assert Part(words, "none", fit_index((None, 3), (0, 1 << 40))).read().shape == (0,)
+
+
 @pytest.mark.usefixtures("tiny")
 @pytest.mark.parametrize(
     ("number", "name", "size"),

@@ -68,8 +68,8 @@ def everything(path: str) -> dict[str, Answer] | None:
 
 
 def answer(reader: LegacyReader, key: str, path: str) -> Answer:
-    entry = reader.entries[key]
     try:
+        entry = reader.entries[key]
         array: Any = reader.read(key)
     except CkptError as error:
         check_refusal(error, path)

@@ -374,7 +374,8 @@ def test_200_000_keys_have_kinds() -> None:
 def test_kinds_need_no_protobuf() -> None:
     code = (
         "import sys\n"
-        "from ckpttool.checkpoint.kinds.tensors import kinds_from_keys, kinds_from_names\n"
+        "from ckpttool.checkpoint.kinds.names import kinds_from_names\n"
+        "from ckpttool.checkpoint.kinds.objects import kinds_from_keys\n"
         "kinds_from_keys({}), kinds_from_names({})\n"
         "print([name for name in sys.modules if name.startswith(('google', 'numpy'))])"
     )

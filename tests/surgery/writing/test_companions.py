@@ -223,7 +223,7 @@ def test_a_state_file_keeps_its_permissions(small: str, tmp_path: Path) -> None:
     assert os.stat(tmp_path / "checkpoint").st_mode & 0o777 == 0o640
 
 
-BAD_STATES = [b"\xff\xfe", b"model_checkpoint_path", b'no_such: "field"', b"\xef\xbb\xbf"]
+BAD_STATES = [b"\xff\xfe", b"model_checkpoint_path", b'no_such: "field"', b"\xef\xbb\xbfno_such"]
 
 
 @pytest.mark.parametrize("text", BAD_STATES)

@@ -99,9 +99,13 @@ def test_tensors_that_claim_the_same_bytes(
     assert [main(words) for words in commands] == [0, 0, 1, 1]
     capsys.readouterr()
     monkeypatch.setattr("ckpttool.query.shards._FREE", 1000)
-    for words in commands:
+    claim = "claim 10240 bytes of data shards that have 256"
+    for words in commands[:-1]:
         assert main(words) == 2
         out, err = capsys.readouterr()
-        assert not out and "claim 10240 bytes of data shards that have 256" in err
+        assert not out and claim in err
+    assert main(commands[-1]) == 2
+    out, err = capsys.readouterr()
+    assert err.count(claim) == 1 and "t39" in out  # the other checkpoint is told of all the same
     assert main(["show", prefix, "--stats", "t0[1-3]"]) == 0
     assert main(["show", sound, "--stats"]) == 0

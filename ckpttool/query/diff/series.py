@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from contextlib import ExitStack
 from dataclasses import dataclass
 from math import sqrt
@@ -12,7 +12,7 @@ from typing import Literal
 from ckpttool.checkpoint.locate import location_of
 from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.checkpoint.selection.select import Selector
-from ckpttool.errors import CkptError, NotFoundError, UnsupportedError
+from ckpttool.errors import CkptError, CorruptError, NotFoundError, UnsupportedError
 from ckpttool.query.diff.index import choose_with_damaged, same_bytes, trusted
 from ckpttool.query.folder import list_by_step
 from ckpttool.query.listing import DamagedRow, damaged_rows, tensor_rows
@@ -122,7 +122,6 @@ def diff_series(
         for number, ((name, at, ckpt, _), (kept, broken)) in enumerate(
             zip(opened, selected, strict=True)
         ):
-            require_apart(ckpt, [row.key for row in kept])
             lost = {row.key for row in broken}
             now = _Step(name, at, ckpt, {row.key: row for row in kept}, lost)
             found += _advance(before, now, problems)
@@ -159,11 +158,27 @@ def _advance(before: _Step | None, now: _Step, problems: list[CkptError]) -> Ite
     """Yield what became of every tensor from one checkpoint to the next."""
     earlier = before.rows if before is not None else {}
     alike = before is not None and trusted(Source.of(before.ckpt), Source.of(now.ckpt))
+
+    def reads_before(row: TensorRow) -> bool:
+        old = earlier.get(row.key)
+        comparable = old is not None and (old.dtype, old.shape) == (row.dtype, row.shape)
+        return comparable and not (alike and old is not None and same_bytes(old, row))
+
+    both = {key for key, row in now.rows.items() if reads_before(row)}
+    read = {key for key, row in now.rows.items() if _has_numbers(row)}
+    if not alike:
+        read |= both  # where no checksums tell, the contents must
+    refused = _refused(now.ckpt, read, problems)
+    if before is not None and not refused:
+        refused = _refused(before.ckpt, read & both, problems)
     for key, row in now.rows.items():
         old = earlier.get(key)
         comparable = old is not None and (old.dtype, old.shape) == (row.dtype, row.shape)
-        same = alike and old is not None and comparable and same_bytes(old, row)
-        earlier_ckpt = before.ckpt if before is not None and comparable and not same else None
+        same = comparable and key not in both
+        earlier_ckpt = before.ckpt if before is not None and key in both else None
+        if refused and key in read:
+            yield StepRow(now.name, now.step, row, "unreadable")
+            continue
         try:
             squares = _squares(earlier_ckpt, now.ckpt, row)
             told_apart = squares is not None or alike or earlier_ckpt is None
@@ -192,6 +207,21 @@ def _advance(before: _Step | None, now: _Step, problems: list[CkptError]) -> Ite
         yield StepRow(now.name, now.step, earlier[key], change)
 
 
+def _refused(ckpt: Checkpoint, keys: Iterable[str], problems: list[CkptError]) -> bool:
+    """Tell whether tensors claim too many bytes to be read; that is noted once of a checkpoint."""
+    try:
+        require_apart(ckpt, keys)
+    except CorruptError as error:
+        if not any((error.path, error.message) == (each.path, each.message) for each in problems):
+            problems.append(error)
+        return True
+    return False
+
+
+def _has_numbers(row: TensorRow) -> bool:
+    return row.dtype not in ("string", "variant", "bool") and bool(row.elements)
+
+
 def _same_content(before: Checkpoint | None, now: Checkpoint, row: TensorRow) -> bool:
     """Tell whether a tensor without numbers is the same where checksums do not tell."""
     from ckpttool.query.diff.values import content_digest
@@ -211,7 +241,7 @@ class _Squares:
 
 def _squares(before: Checkpoint | None, now: Checkpoint, row: TensorRow) -> _Squares | None:
     """Read a tensor, and the same one in the checkpoint before; None if it has no numbers."""
-    if row.dtype in ("string", "variant", "bool") or not row.elements:
+    if not _has_numbers(row):
         return None
     import numpy as np
 

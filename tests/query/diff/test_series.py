@@ -16,7 +16,7 @@ from ckpttool.checkpoint.selection.select import SelectionRule, Selector
 from ckpttool.errors import ChecksumError, NotFoundError, SelectionError
 from ckpttool.query.diff.series import Series, diff_series
 from tests.support.fixtures import FIXTURES
-from tests.support.handmade import shard_path
+from tests.support.handmade import Bundle, shard_path
 
 GUIDE = Path(FIXTURES) / "v2/tf2.21/guide_legacy_adam_resumed/tf_ckpts"
 
@@ -129,3 +129,37 @@ def test_nothing_to_follow(tmp_path: Path) -> None:
         diff_series(tmp_path)
     with pytest.raises(SelectionError, match="selects nothing"):
         diff_series(GUIDE, Selector([SelectionRule("nothing")]))
+
+
+def test_one_checkpoint_that_claims_too_much_ends_not_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for step in (1, 3):
+        save(tmp_path, step, {f"w{i}": np.full(64, step, np.float32) for i in range(40)})
+    made = Bundle().add(b"w0", 1, (64,), bytes(256))
+    for number in range(1, 40):
+        made.records[b"w%d" % number] = made.records[b"w0"]
+    made.write(tmp_path / "ckpt-2")
+    monkeypatch.setattr("ckpttool.query.shards._FREE", 1000)
+    found = diff_series(tmp_path)
+    assert [error.message.split(";")[0] for error in found.problems] == [
+        "the tensors claim 10240 bytes of data shards that have 256"
+    ]
+    assert told(found, "w7") == [(1, "first"), (2, "unreadable"), (3, "unreadable")]
+    few = diff_series(tmp_path, Selector([SelectionRule("w[1-3]")]))
+    assert not few.problems
+    assert told(few, "w2") == [(1, "first"), (2, "changed"), (3, "changed")]
+
+
+def test_what_is_not_read_is_not_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for step in (1, 2):
+        made = Bundle().add(b"b0", 10, (256,), bytes(256))
+        for number in range(1, 40):
+            made.records[b"b%d" % number] = made.records[b"b0"]
+        made.add(b"w", 1, (1,), bytes(3) + bytes([step]))
+        made.write(tmp_path / f"ckpt-{step}")
+    monkeypatch.setattr("ckpttool.query.shards._FREE", 1000)
+    found = diff_series(tmp_path)
+    assert not found.problems
+    assert told(found, "w") == [(1, "first"), (2, "changed")]
+    assert told(found, "b5") == [(1, "first"), (2, "same")]

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from ckpttool.errors import CorruptError
 from ckpttool.metagraph.saver import constant_strings, needed_nodes, node_name
 from ckpttool.metagraph.updates import VARIABLE_OPS, source_variable
-from ckpttool.objects.keys import escape, slot_path
+from ckpttool.objects.keys import escape, room_for_paths, slot_path
 from ckpttool.tensor.dtypes import dtype_of_number
 
 if TYPE_CHECKING:
@@ -28,9 +28,6 @@ RESTORING = frozenset({"Restore", "RestoreSlice", "RestoreV2"})
 _ASSIGNING = frozenset({"Assign", "AssignVariableOp"})
 _CARRIERS = frozenset({"Identity", "Reshape", "Cast"})
 _LONGEST = 16
-# Paths are written out only if they are no longer than this on average: those of a graph that is
-# one long chain would take memory by the square of its size.
-_MEAN_PATH = 512
 # What a Saver saves unless it is told otherwise, and what it leaves alone.
 _SAVED = "variables"
 _NOT_SAVED = frozenset({"local_variables", "metric_variables"})
@@ -144,7 +141,7 @@ def saved_paths(nodes: Sequence[SavedNode]) -> dict[int, str]:
     paths = {0: ""} if nodes else {}
     queue = deque(paths)
     slots: list[tuple[int, int, str, int]] = []
-    budget = _MEAN_PATH * (len(nodes) + 1000)
+    budget = room_for_paths(len(nodes))
     while queue:
         number = queue.popleft()
         for name, child in nodes[number].children:

@@ -17,6 +17,7 @@ from ckpttool.objects.keys import (
     OPTIMIZER_SLOT,
     escape,
     join_path,
+    room_for_paths,
     slot_path,
     split_path,
     unescape,
@@ -42,9 +43,6 @@ __all__ = [
     "SlotVariable",
 ]
 
-# Paths are written out for all nodes only if they are no longer than this on average. A graph that
-# is one long chain would take memory by the square of its size.
-_MEAN_PATH = 512
 # How many edges are looked at in search of further paths of one node.
 _MAX_STEPS = 10_000
 # A way to some node: the node it begins at, the name of its first edge, what follows.
@@ -129,7 +127,7 @@ class ObjectGraph:
         """
         paths: list[str | None] = [None] * len(self.nodes)
         paths[0] = ""
-        budget = self._name_below(paths, [0], _MEAN_PATH * (len(self.nodes) + 1000))
+        budget = self._name_below(paths, [0], room_for_paths(len(self.nodes)))
         slots = []
         for node in self.nodes:
             optimizer = paths[node.id]

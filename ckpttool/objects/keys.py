@@ -32,6 +32,12 @@ VARIABLE_VALUE = "VARIABLE_VALUE"
 # The name of a segment that stands between a variable and the optimizer of its slot.
 OPTIMIZER_SLOT = ".OPTIMIZER_SLOT"
 
+# Characters of all paths of a graph, and those that each object adds. Each path repeats those above
+# it: a graph that is one long chain would take memory by the square of its size, and names may be
+# as long as a file. A chain of some thousand objects must pass.
+MAX_PATHS = 64 << 20
+MEAN_PATH = 512
+
 # Stands between the path of an object and the name of its attribute.
 ATTRIBUTES = "/.ATTRIBUTES/"
 _SLOT = f"/{OPTIMIZER_SLOT}/"
@@ -77,6 +83,11 @@ class ObjectKey:
     slot: SlotPart | None
     attribute: str
     suffix: str = ""
+
+
+def room_for_paths(nodes: int) -> int:
+    """Return how many characters the paths of all objects of a graph may have together."""
+    return MAX_PATHS + MEAN_PATH * nodes
 
 
 def escape(name: str) -> str:

@@ -325,3 +325,32 @@ def test_compacting_does_not_multiply_bytes(
     assert "key 'b': it overlaps another tensor in part" in capsys.readouterr().err
     assert not list(tmp_path.glob("no.*"))
     assert main(["prune", prefix, "--drop", "z", "-o", str(tmp_path / "no")]) == 0
+
+
+def test_objects_in_a_chain_of_thousands(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def edge(node: int, name: bytes) -> bytes:
+        return encoder.bytes_field(1, encoder.number_field(1, node) + encoder.bytes_field(2, name))
+
+    def variable(key: bytes) -> bytes:
+        value = encoder.bytes_field(1, b"VARIABLE_VALUE") + encoder.bytes_field(3, key)
+        return encoder.bytes_field(2, value)
+
+    count, value = 5000, b"/.ATTRIBUTES/VARIABLE_VALUE"
+    path = b"/".join([b"next"] * count)
+    keys = path + value, path + b"/.OPTIMIZER_SLOT/opt/m" + value
+    slot = (
+        encoder.number_field(1, count)
+        + encoder.bytes_field(2, b"m")
+        + encoder.number_field(3, count + 2)
+    )
+    nodes = [edge(at + 1, b"next") for at in range(count)]
+    nodes[0] += edge(count + 1, b"opt")
+    nodes += [variable(keys[0]), encoder.bytes_field(3, slot), variable(keys[1])]
+    graph = b"".join(encoder.bytes_field(1, node) for node in nodes)
+    made = Bundle().add_strings(b"_CHECKPOINTABLE_OBJECT_GRAPH", [], [graph])
+    for key in keys:
+        made.add(key, 1, [2], bytes(8))
+    assert main(["prune", made.write(tmp_path / "m"), "--slots", "-n"]) == 0
+    assert "of 2 tensors, 1 dropped" in capsys.readouterr().err

@@ -116,6 +116,11 @@ def test_slots_are_named_by_variable_and_optimizer() -> None:
     assert nodes[1].variable is not None and nodes[1].kind == "variable"
 
 
+def test_paths_of_a_chain_of_thousands() -> None:
+    nodes = saved(*([("next", number + 1)] for number in range(5000)), [])
+    assert saved_paths(nodes)[5000] == "/".join(["next"] * 5000)
+
+
 def test_paths_of_a_long_chain_are_refused() -> None:
     nodes = saved(*([("x" * 200, number + 1)] for number in range(3000)), [])
     with pytest.raises(CorruptError, match="too long"):

@@ -231,6 +231,11 @@ def test_paths_of_any_graph(graph: ObjectGraph) -> None:
             assert {graph.node_at(way) for way in ways} == {node_id}
 
 
+def test_a_chain_of_thousands() -> None:
+    graph = graph_of(*({"next": at + 1} for at in range(5000)), {})
+    assert graph.paths[5000] == "/".join(["next"] * 5000)
+
+
 def test_a_chain_that_is_too_long() -> None:
     total = 200_000
     nodes = tuple(Node(i, (Edge("some_long_name", i + 1),)) for i in range(total))

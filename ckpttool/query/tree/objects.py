@@ -11,14 +11,10 @@ from collections.abc import Iterator, Sequence
 
 from ckpttool.errors import CorruptError
 from ckpttool.objects.graph import Edge, ObjectGraph
-from ckpttool.objects.keys import escape
+from ckpttool.objects.keys import MAX_PATHS, MEAN_PATH, escape
 from ckpttool.query.rows import BundleRows, TensorRow
 from ckpttool.query.tree.nodes import MAX_DEPTH, SlotNode, TreeNode, new_node
 
-# Characters of all paths that are drawn, and those that each node adds. Names may be as long as a
-# file, and each node below repeats them.
-_MAX_PATHS = 64 << 20
-_MEAN_PATH = 512
 # A node of the tree that has not been drawn: object, or position of a tensor of none; depth; name;
 # path; whether no sibling follows; path of the object where the node only refers to it.
 _Waiting = tuple[int, int, str, str, bool, str | None]
@@ -124,15 +120,15 @@ class ObjectTree:
         return any(slot in self._held for _, slot in self._slots.get(node_id, ()))
 
     def _refuse_long_paths(self, placed: array[int]) -> None:
-        budget = _MAX_PATHS
+        budget = MAX_PATHS
         for node_id in placed:
             if self._depth[node_id] > self._limit:
                 break
-            budget += _MEAN_PATH - self._length[node_id]
+            budget += MEAN_PATH - self._length[node_id]
             if self._everything and self._depth[node_id] < self._limit:
                 for edge, stands in self._edges(node_id):
                     if not stands:
-                        budget += _MEAN_PATH - self._length[edge.node_id]
+                        budget += MEAN_PATH - self._length[edge.node_id]
                         budget -= self._length[node_id] + len(edge.name)
             if budget < 0:
                 raise CorruptError(

@@ -2,6 +2,7 @@
 
 naming    prefix and file names
 entry     the records of the index
+columns   many of them decoded at once
 index     the whole index
 shards    data shards: are they there, and long enough
 checked   bytes together with their checksum

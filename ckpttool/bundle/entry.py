@@ -12,7 +12,7 @@ of its own under the key that `tensor.slice_key` makes.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -164,14 +164,16 @@ class EntryHead(NamedTuple):
 class EntryDecoder:
     """Decodes the entries of one bundle.
 
-    Args:
+    Attributes:
         num_shards: how many data shards the bundle has.
     """
 
     def __init__(self, num_shards: int) -> None:
-        self._num_shards = num_shards
+        self.num_shards = num_shards
         # Most tensors of a checkpoint share a handful of dtypes and shapes.
         self._heads: dict[bytes, EntryHead] = {}
+        # The same by what an entry begins with and the tag behind it, where that may follow.
+        self._beginnings: dict[bytes, EntryHead] = {}
 
     def decode(self, data: bytes) -> BundleEntry:
         """Decode an entry and check it against itself.
@@ -184,7 +186,7 @@ class EntryDecoder:
         # writers do: such are all but a few. A head that is known was looked at before.
         head = self._heads.get(data[: 4 + data[3]]) if len(data) > 3 else None
         if head is None:
-            head = self._head(data)
+            head = self.head(data)
             if head is None:
                 return self._decode_unusual(data)
         dtype, shape, size, tail = head
@@ -204,7 +206,7 @@ class EntryDecoder:
             offset = raw & 0x7F | raw >> 1 & 0x3F80 | raw >> 2 & 0x1FC000 | raw >> 3 & 0xFE00000
             if length > 4:
                 offset |= raw >> 4 & 0x7F << 28 | raw >> 5 & 0x7F << 35 | raw >> 6 & 0x7F << 42
-        if pos > end or shard_id >= min(self._num_shards, 128):
+        if pos > end or shard_id >= min(self.num_shards, 128):
             return self._decode_unusual(data)
         crc = int.from_bytes(data[-4:], "little")
         return _new_entry(BundleEntry, (dtype, shape, shard_id, offset, size, crc, (), b""))
@@ -213,9 +215,9 @@ class EntryDecoder:
         """Decode an entry of any form."""
         entry = _decode_any(data)
         dtype, shape, shard_id, offset, size, _, slices, _ = entry
-        if not 0 <= shard_id < self._num_shards:
+        if not 0 <= shard_id < self.num_shards:
             raise CorruptError(
-                f"the entry names data shard {shard_id}, but there are {self._num_shards}"
+                f"the entry names data shard {shard_id}, but there are {self.num_shards}"
             )
         if offset < 0 or size < 0:
             raise CorruptError(f"the entry has offset {offset} and size {size}")
@@ -230,13 +232,25 @@ class EntryDecoder:
         """Decode dtype and shape alone, at a fraction of the cost."""
         head = self._heads.get(data[: 4 + data[3]]) if len(data) > 3 else None
         if head is None:
-            head = self._head(data)
+            head = self.head(data)
         if head is None or data[4 + data[3] : 5 + data[3]] not in _LATER_TAGS:
             entry = self.decode(data)
             return EntryHead(entry.dtype, entry.shape, None, b"")
         return head
 
-    def _head(self, data: bytes) -> EntryHead | None:
+    def decode_heads(self, records: Iterable[bytes]) -> Iterator[EntryHead]:
+        """Yield what `decode_head` returns for each entry, several times as fast."""
+        known = self._beginnings
+        for data in records:
+            try:
+                yield known[data[: 5 + data[3]]]
+            except (KeyError, IndexError):
+                head = self.decode_head(data)
+                if head.tail:
+                    known[data[: 5 + data[3]]] = head
+                yield head
+
+    def head(self, data: bytes) -> EntryHead | None:
         """Return what an entry that begins with dtype and shape says by them; else None."""
         if len(data) < 4 or data[0] != 0x08 or data[1] > 127 or data[2] != 0x12 or data[3] > 127:
             return None

@@ -12,9 +12,11 @@ from collections.abc import (
     Mapping,
     ValuesView,
 )
-from itertools import takewhile
+from contextlib import contextmanager
+from itertools import islice, takewhile
 from typing import TypeVar
 
+from ckpttool.bundle.columns import EntryColumns, decode_columns
 from ckpttool.bundle.entry import BundleEntry, BundleHeader, EntryDecoder, EntryHead, decode_header
 from ckpttool.bundle.naming import index_path
 from ckpttool.coding.text import ESCAPE, decode_text, encode_text
@@ -27,6 +29,7 @@ from ckpttool.tensor.slices import TensorSlice, decode_slice_key, encode_slice_k
 
 # Some ten million tensors. An index is held in memory, and a sparse file costs its sender nothing.
 MAX_INDEX_SIZE = 1 << 30
+_BATCH = 16384  # entries that are decoded at once
 
 _Records = dict[str, bytes]
 T = TypeVar("T")
@@ -77,7 +80,15 @@ class EntryMap(Mapping[str, BundleEntry]):
 
     def decoded(self) -> Iterator[BundleEntry]:
         """Yield all entries, quicker than by one key after another."""
-        return self._all(self._decoder.decode)
+        with self._placing():
+            yield from map(self._decoder.decode, self._records.values())
+
+    def columns(self) -> Iterator[EntryColumns]:
+        """Yield all entries by columns, some thousands at a time: the quickest way."""
+        records = iter(self._records.values())
+        with self._placing():
+            while batch := list(islice(records, _BATCH)):
+                yield decode_columns(self._decoder, batch)
 
     def described(self) -> dict[str, EntryHead]:
         """Return dtype and shape of all, which takes less time and room than the entries.
@@ -85,7 +96,8 @@ class EntryMap(Mapping[str, BundleEntry]):
         What cannot be made out of a damaged entry is a dtype that is not known, and no shape.
         """
         try:
-            return dict(zip(self._records, self._all(self._decoder.decode_head), strict=True))
+            heads = self._decoder.decode_heads(self._records.values())
+            return dict(zip(self._records, heads, strict=True))
         except CkptError:
             return {key: self._described(key) for key in self._records}
 
@@ -108,12 +120,14 @@ class EntryMap(Mapping[str, BundleEntry]):
             error.locate(path=self._path, key=key)
             raise
 
-    def _all(self, decode: Callable[[bytes], T]) -> Iterator[T]:
+    @contextmanager
+    def _placing(self) -> Iterator[None]:
+        """Name the key in an error of whoever decodes records without regard to their keys."""
         try:
-            yield from map(decode, self._records.values())
+            yield
         except CkptError:
             for key in self._records:
-                self._decoded(key, decode)  # raises the same error with its place
+                self._decoded(key, self._decoder.decode)  # raises the same error with its place
             raise
 
 

@@ -11,7 +11,7 @@ from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, ValuesView
 from dataclasses import dataclass
 from functools import cached_property, partial
-from itertools import islice, repeat
+from itertools import repeat
 from typing import TYPE_CHECKING, NamedTuple, overload
 
 from ckpttool.coding.checksum import unmask
@@ -20,11 +20,9 @@ from ckpttool.objects.keys import object_path
 from ckpttool.tensor.shape import Shape, element_count
 
 if TYPE_CHECKING:
-    from ckpttool.bundle.entry import BundleEntry
+    from ckpttool.bundle.columns import EntryColumns
     from ckpttool.bundle.index import EntryMap
     from ckpttool.bundle.reader import BundleReader
-
-_BATCH = 4096
 
 
 class SliceRow(NamedTuple):
@@ -140,12 +138,11 @@ class BundleRows(Sequence[TensorRow]):
         self._parts: dict[int, _Part] = {}
         # Tensors by the hundred thousand share a few shapes.
         self._counts: dict[Shape, int] = {}
-        entries = iter(sound.values())
-        while batch := list(islice(entries, _BATCH)):
-            self._extend(batch, reader)
+        for columns in sound.columns():
+            self._extend(columns, reader)
 
-    def _extend(self, batch: list[BundleEntry], reader: BundleReader) -> None:
-        dtypes, shapes, shards, offsets, sizes, crcs, slices, _ = zip(*batch, strict=True)
+    def _extend(self, columns: EntryColumns, reader: BundleReader) -> None:
+        dtypes, shapes, shards, offsets, sizes, crcs, slices = columns
         start = len(self.shapes)
         self.dtypes += [dtype.name for dtype in dtypes]
         self.shapes += shapes
@@ -155,11 +152,9 @@ class BundleRows(Sequence[TensorRow]):
         self._crcs.extend(crcs)
         for shape in set(shapes).difference(self._counts):
             self._counts[shape] = element_count(shape)
-        if any(slices):
-            for at, listed in enumerate(slices, start):
-                if listed:
-                    self._parts[at] = part = _slice_rows(reader, self.keys[at])
-                    self.sizes[at] = sum(each.bytes or 0 for each in part)
+        for at in sorted(start + each for each in slices):
+            self._parts[at] = part = _slice_rows(reader, self.keys[at])
+            self.sizes[at] = sum(each.bytes or 0 for each in part)
 
     @cached_property
     def by_key(self) -> RowsByKey:
@@ -284,10 +279,10 @@ class BundleRows(Sequence[TensorRow]):
         """Return the number of elements of each tensor."""
         return map(self._counts.__getitem__, self.shapes)
 
-    def cells(self) -> Iterator[tuple[str, str, Shape, str, int]]:
-        """Return key, dtype, shape, kind and bytes of each tensor, quicker than by its row."""
-        kinds = map(self.kinds.__getitem__, self.keys)
-        return zip(self.keys, self.dtypes, self.shapes, kinds, self.sizes, strict=True)
+    def columns(self) -> tuple[Sequence[object], ...]:
+        """Return keys, dtypes, shapes, kinds and bytes, each of all tensors."""
+        kinds = list(map(self.kinds.__getitem__, self.keys))
+        return self.keys, self.dtypes, self.shapes, kinds, self.sizes
 
 
 class RowsByKey(Mapping[str, TensorRow]):

@@ -6,7 +6,7 @@ Text from files is made printable in every form but JSON, which carries it exact
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -44,6 +44,25 @@ class Column:
     def heading(self) -> str:
         """The title, or the name where there is none."""
         return self.name if self.title is None else self.title
+
+
+@dataclass(frozen=True, slots=True)
+class ByColumn:
+    """Rows whose cells are held by columns, which saves making the rows.
+
+    Attributes:
+        columns: the cells of each column, as many as there are rows.
+    """
+
+    columns: tuple[Sequence[object], ...]
+
+    def __iter__(self) -> Iterator[tuple[object, ...]]:
+        return zip(*self.columns, strict=True)
+
+    def parts(self, number: int) -> Iterator[Sequence[Sequence[object]]]:
+        """Yield the columns of so many rows after another."""
+        for at in range(0, len(self.columns[0]), number):
+            yield [column[at : at + number] for column in self.columns]
 
 
 def cell_text(value: object) -> str:

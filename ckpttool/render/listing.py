@@ -12,7 +12,7 @@ from ckpttool.query.grouping import FoldedRow, ScopeRow, short_name
 from ckpttool.query.listing import Listing
 from ckpttool.query.rows import BundleRows, SliceRow, TensorRow
 from ckpttool.render import humanize
-from ckpttool.render.cells import Column
+from ckpttool.render.cells import ByColumn, Column
 from ckpttool.render.console import Terminal
 from ckpttool.render.jsonout import source_document, write_json, write_jsonl
 from ckpttool.render.table import RowFormat, write_rows
@@ -130,7 +130,7 @@ def _write_tensors(
     columns = _TENSOR + _PLACE if long else _TENSOR
     rows: Iterable[tuple[object, ...]]
     if isinstance(listing.rows, BundleRows):
-        rows = listing.rows.cells()
+        rows = ByColumn(listing.rows.columns())
     else:
         rows = map(_usual_cells, listing.rows)
     if long or object_paths:

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Literal, TextIO
 
 from ckpttool.render.aligned import write_table
-from ckpttool.render.cells import Column, Row, cell_text, human_texts, texts
+from ckpttool.render.cells import ByColumn, Column, Row, cell_text, human_texts, texts
 from ckpttool.render.console import Terminal
 from ckpttool.render.jsonout import write_jsonl
 
@@ -46,12 +46,12 @@ def write_rows(
         writer.writerow([column.name for column in columns])
         writer.writerows(map(_csv_row, rows))
     elif format == "names":
-        for batch in _batches(rows):
-            _write_lines(texts([row[0] for row in batch]), stream)
+        for batch in _by_columns(rows):
+            _write_lines(texts(batch[0]), stream)
     elif format == "plain":
         _write_lines(["\t".join(column.name for column in columns)], stream)
-        for batch in _batches(rows):
-            cells = [texts(values) for values in zip(*batch, strict=True)]
+        for batch in _by_columns(rows):
+            cells = [texts(values) for values in batch]
             _write_lines(map("\t".join, zip(*cells, strict=True)), stream)
     else:
         _write_markdown(rows, columns, stream)
@@ -75,12 +75,10 @@ def _write_markdown(rows: Iterable[Row], columns: Sequence[Column], stream: Text
     rules = ["---:" if column.align == "right" else "---" for column in columns]
     headings = [_escape_markdown(column.heading) for column in columns]
     _write_lines([f"| {' | '.join(headings)} |", f"| {' | '.join(rules)} |"], stream)
-    for batch in _batches(rows):
+    for batch in _by_columns(rows):
         cells = [
             list(map(_escape_markdown if number else code_span, human_texts(values, column)))
-            for number, (values, column) in enumerate(
-                zip(zip(*batch, strict=True), columns, strict=True)
-            )
+            for number, (values, column) in enumerate(zip(batch, columns, strict=True))
         ]
         _write_lines((f"| {' | '.join(row)} |" for row in zip(*cells, strict=True)), stream)
 
@@ -108,7 +106,11 @@ def _write_lines(lines: Iterable[str], stream: TextIO) -> None:
     stream.write("\n".join(lines) + "\n")
 
 
-def _batches(rows: Iterable[Row]) -> Iterator[list[Row]]:
+def _by_columns(rows: Iterable[Row]) -> Iterator[Sequence[Sequence[object]]]:
+    """Yield the cells of some thousand rows at a time, by columns."""
+    if isinstance(rows, ByColumn):
+        yield from rows.parts(_BATCH)
+        return
     each = iter(rows)
     while batch := list(islice(each, _BATCH)):
-        yield batch
+        yield list(zip(*batch, strict=True))

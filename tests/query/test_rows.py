@@ -34,7 +34,7 @@ def test_columns_say_what_single_rows_say(prefix: str) -> None:
         assert listed == [rows[at] for at in range(len(rows))] == rows[:]
         assert rows[-1] == listed[-1] and rows == listed
         cells = [(row.key, row.dtype, row.shape, row.kind, row.bytes) for row in listed]
-        assert list(rows.cells()) == cells
+        assert list(zip(*rows.columns(), strict=True)) == cells
         assert Totals.of(rows) == Totals.of(listed)
         assert ends(rows) == ends(listed)
         assert [row.object_path for row in listed] == list(map(ckpt.object_path, rows.keys))

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import unicodedata
+from array import array
 from collections.abc import Iterator, Sequence
 from typing import Any, get_args
 
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 
 from ckpttool.printable import printable, unprintable
 from ckpttool.render import humanize
-from ckpttool.render.cells import Column, cell_text
+from ckpttool.render.cells import ByColumn, Column, cell_text
 from ckpttool.render.table import RowFormat, write_rows
 
 COLUMNS = (
@@ -181,3 +182,15 @@ def test_one_odd_name_among_many() -> None:
     lines = written("plain", rows, [Column("key")]).splitlines()
     assert lines[3001] == printable("tab\there")
     assert lines.count("é") == 2000
+
+
+@pytest.mark.parametrize("format", get_args(RowFormat))
+@pytest.mark.parametrize("count", [0, 3, 10_000])
+def test_rows_held_by_columns_are_written_alike(format: RowFormat, count: int) -> None:
+    columns = [Column("key"), Column("shape"), Column("bytes", align="right")]
+    cells = ([f"k{at}\n" for at in range(count)], [(at % 5,) for at in range(count)])
+    sizes = array("q", range(count))
+    by_row, by_column = io.StringIO(), io.StringIO()
+    write_rows(list(zip(*cells, sizes, strict=True)), columns, format, by_row)
+    write_rows(ByColumn((*cells, sizes)), columns, format, by_column)
+    assert by_column.getvalue() == by_row.getvalue()

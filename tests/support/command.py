@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import subprocess
 import sys
@@ -9,6 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tests.support.fixtures import ROOT
+from tests.support.forking import Forker
+
+_TIMEOUT = 120
 
 # What a user's terminal may have set must not decide what the tests see.
 _UNSET = ("COLUMNS", "FORCE_COLOR", "CLICOLOR_FORCE", "NO_COLOR", "TERM", "LS_COLORS")
@@ -33,25 +37,18 @@ def ckpt(
     *words: str, environ: Mapping[str, str] | None = None, folder: str | None = None
 ) -> Outcome:
     """Run `ckpt` with these words; output is a pipe, not a terminal."""
-    done = subprocess.run(
-        [sys.executable, "-m", "ckpttool", *words],
-        capture_output=True,
-        cwd=folder,
-        env=environment(environ),
-        check=False,
-        timeout=120,
-    )
-    return Outcome(done.returncode, _text(done.stdout), _text(done.stderr))
+    env = environment(environ)
+    forked = _forker().run(words, env, folder, _TIMEOUT)
+    if forked is not None:
+        code, out, err = forked
+        return Outcome(code, _text(out), _text(err))
+    return _run([sys.executable, "-m", "ckpttool", *words], folder, env)
 
 
 def shell(line: str, *, words: Sequence[str] = (), folder: str | None = None) -> Outcome:
     """Run a line of shell in which `$CKPT` is the command and `$1`... are `words`."""
-    command = ["bash", "-c", line, "bash", *words]
     env = environment({"CKPT": f"{sys.executable} -m ckpttool"})
-    done = subprocess.run(
-        command, capture_output=True, cwd=folder, env=env, check=False, timeout=120
-    )
-    return Outcome(done.returncode, _text(done.stdout), _text(done.stderr))
+    return _run(["bash", "-c", line, "bash", *words], folder, env)
 
 
 def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -63,6 +60,18 @@ def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
     }
     path = os.pathsep.join(filter(None, [os.path.abspath(ROOT), kept.get("PYTHONPATH")]))
     return {**kept, "PYTHONPATH": path, **(extra or {})}
+
+
+@functools.cache
+def _forker() -> Forker:
+    return Forker(environment())
+
+
+def _run(command: Sequence[str], folder: str | None, env: Mapping[str, str]) -> Outcome:
+    done = subprocess.run(
+        command, capture_output=True, cwd=folder, env=env, check=False, timeout=_TIMEOUT
+    )
+    return Outcome(done.returncode, _text(done.stdout), _text(done.stderr))
 
 
 def _text(data: bytes) -> str:

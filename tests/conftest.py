@@ -1,13 +1,27 @@
-"""Settings for all tests.
+"""Settings for all tests, and which cases of a sweep are run.
 
 Hypothesis draws the same examples every time; `--hypothesis-profile=fresh` draws others.
-`--exhaustive` has every case run where a test otherwise takes some of them.
+
+Where a test has many cases of one kind, a normal run takes a part of them, the same every time, and
+says at its end how much it left out; `--exhaustive` takes all.
 """
 
 from __future__ import annotations
 
+import importlib.util
+import os
+import sys
+from collections.abc import Iterator
+from typing import Any
+from zlib import crc32
+
 import pytest
 from hypothesis import HealthCheck, settings
+
+# A Python that keeps no bytecode compiles the tests for each worker, and the package for each
+# process that a test starts, which takes longer than the tests.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 _QUIET = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
 
@@ -19,17 +33,80 @@ settings.register_profile(
 )
 settings.load_profile("fixed")
 
+_OPTION = "--exhaustive"
+_LEFT_OUT = pytest.StashKey[int]()
+_PARTLY = "partly"
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options of these tests."""
-    parser.addoption(
-        "--exhaustive",
-        action="store_true",
-        help="run every case, also where that takes many minutes",
-    )
+    parser.addoption(_OPTION, action="store_true", help="run every case of every sweep")
 
 
 @pytest.fixture
 def exhaustive(request: pytest.FixtureRequest) -> bool:
-    """Tell whether every case is to be run."""
-    return bool(request.config.getoption("--exhaustive"))
+    """Tell whether a test that sweeps by itself is to take every case."""
+    every = bool(request.config.getoption(_OPTION))
+    if not every:
+        request.node.user_properties.append((_PARTLY, True))
+    return every
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out most cases of the tests marked `sweep`, unless they were asked for by name."""
+    if config.getoption(_OPTION) or any("::" in word for word in config.args):
+        return
+    seen: set[str] = set()
+    kept: list[pytest.Item] = []
+    left: list[pytest.Item] = []
+    for item in items:
+        test = item.nodeid.partition("[")[0]
+        (kept if _is_taken(item, first=test not in seen) else left).append(item)
+        seen.add(test)
+    items[:] = kept
+    config.stash[_LEFT_OUT] = len(left)
+    config.hook.pytest_deselected(items=left)
+
+
+def _is_taken(item: pytest.Item, *, first: bool) -> bool:
+    sweep = item.get_closest_marker("sweep")
+    # Not each n-th in order: where two parameters go through their values, that may mean one only.
+    return first or sweep is None or crc32(item.name.encode()) % sweep.args[0] == 0
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Have a worker of xdist tell what it left out; each was given the same tests."""
+    told: dict[str, Any] | None = getattr(session.config, "workeroutput", None)
+    if told is not None:
+        told["left_out"] = session.config.stash.get(_LEFT_OUT, 0)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Take down what a worker tells."""
+    node.config.stash[_LEFT_OUT] = getattr(node, "workeroutput", {}).get("left_out", 0)
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    """Say what was left out, and how to run it."""
+    for line in _left_out(terminalreporter, config):
+        terminalreporter.write_line(f"left out: {line}")
+
+
+def _left_out(reporter: pytest.TerminalReporter, config: pytest.Config) -> Iterator[str]:
+    if cases := config.stash.get(_LEFT_OUT, 0):
+        yield f"{cases} cases of sweeps; {_OPTION} runs all"
+    partly = sum(
+        (_PARTLY, True) in map(tuple, report.user_properties)
+        for report in reporter.getreports("passed")
+        if getattr(report, "when", "") == "call"
+    )
+    if partly:
+        yield f"some cases inside of {partly} tests; {_OPTION} runs all"
+    if importlib.util.find_spec("tensorflow") is None:
+        yield "what asks TensorFlow (tests/interop); a Python that has TensorFlow runs it"
+    if skipped := len(reporter.getreports("skipped")):
+        yield f"{skipped} tests for want of something else; -rs says of what"

@@ -101,9 +101,10 @@ def _many_slices_of_a_long_name(prefix: str) -> None:
     made.write(prefix)
 
 
-def _strings(count: int) -> Callable[..., str]:
+def _million_strings(prefix: str) -> None:
+    count = 10**6
     data, crc = encoder.string_data([b""] * count)
-    return _tensor(entry(STRING, (count,), size=len(data), crc=crc), data)
+    _tensor(entry(STRING, (count,), size=len(data), crc=crc), data)(prefix)
 
 
 def _many_dimensions(prefix: str) -> None:
@@ -137,7 +138,7 @@ BOMBS = [
     Bomb("10**12 strings", _tensor(entry(STRING, (10**12,), size=9), bytes(9)), "9 bytes for 1000"),
     Bomb("10**12 long strings", _tensor(entry(STRING, (10**12,), size=2**50)), _TOO_FEW),
     Bomb("10**12 variants", _tensor(entry(VARIANT, (10**12,), size=9), bytes(9)), "9 bytes for 10"),
-    Bomb("a million strings that are there", _strings(10**6), "", room=256 * MIB),
+    Bomb("a million strings that are there", _million_strings, "", room=256 * MIB),
     Bomb("nothing, of 2**58 rows", _tensor(entry(U8, (2**58, 0), crc=encoder.mask(0))), ""),
     Bomb("halves of 2**40 bytes", _slices(U8, (2**40,), _HALVES), _SHARED),
     Bomb("halves of 2**40 strings", _slices(STRING, (2**40,), _HALVES, size=9), "9 bytes for"),

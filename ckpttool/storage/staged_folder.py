@@ -52,6 +52,7 @@ class StagedFolder:
         self.temporary = self.inside = temporary_path(path, self._tag)
         self._published = False
         self._gone = True
+        self._replaced: tuple[str, Inode] | None = None
         self._folder: OpenFolder | None = None
         self._inode: Inode | None = None
         self._mode = 0
@@ -105,15 +106,25 @@ class StagedFolder:
             self._leave()
 
     def _leave(self) -> None:
-        """Remove what is not published, and let go of everything."""
-        try:
-            if not self._published:
-                self._gone = self._above.remove_tree(self._names[0], self._inode)
-        finally:
-            self._lock.release(remove=self._gone)
-            self._above.close()
-            if self._folder is not None:
-                self._folder.close()
+        """Remove what is not to stay, and let go of everything."""
+        for step in (self._clear, self._let_go):
+            try:
+                step()
+            except BaseException:  # an interrupt: what it came upon is tried once more
+                step()
+                self._let_go()
+                raise
+
+    def _clear(self) -> None:
+        """Remove this folder unless it was published, else the one whose place it took."""
+        waste = self._replaced if self._published else (self._names[0], self._inode)
+        self._gone = waste is None or self._above.remove_tree(*waste)
+
+    def _let_go(self) -> None:
+        self._lock.release(remove=self._gone and not self._is_put_aside())
+        self._above.close()
+        if self._folder is not None:
+            self._folder.close()
 
     def publish(self, *, replace: bool) -> list[str]:
         """Give the folder its name; its files have to be durable.
@@ -130,36 +141,43 @@ class StagedFolder:
             ChangedError: somebody put another folder in its place.
             FileAccessError: the operating system refused.
         """
-        above, (now, then) = self._above, self._names
-        old = None
         try:
-            if self._folder is not None:
-                _set_mode(self._folder, self._mode)
-                self._folder.sync()
-            status = above.status(then)
-            if replace and status is not None and stat.S_ISDIR(status.st_mode):
-                old = now if above.exchange(now, then) else self._replace_in_two_steps()
-            else:
-                self._rename()
-            try:
-                found = above.status(then)
-                if found is None or inode_of(found) != self._inode:
-                    raise ChangedError("somebody put another folder in its place", path=self.path)
-                above.sync()
-            except BaseException:
-                self._put_back(old)
-                raise
+            self._take_place(replace=replace)
         except OSError as error:
-            raise file_error(error, self.path) from error
+            self._put_back()
+            told = file_error(error, self.path)
+            told.message += self._whereabouts()
+            raise told from error
+        except BaseException:
+            self._put_back()
+            raise
         self._published = True
+        self._clear()
         notes = []
-        if old is not None and status is not None:
-            self._gone = above.remove_tree(old, inode_of(status))
-            if not self._gone:
-                left = os.path.join(os.path.dirname(self.path), old)
-                notes.append(f"'{left}' could not be removed")
-        clear_leftovers(os.path.dirname(self.path), {then}, self._tag)
+        if self._replaced is not None and not self._gone:
+            notes.append(f"'{self._beside(self._replaced[0])}' could not be removed")
+        clear_leftovers(os.path.dirname(self.path), {self._names[1]}, self._tag)
         return notes
+
+    def _take_place(self, *, replace: bool) -> None:
+        above, (now, then) = self._above, self._names
+        if self._folder is not None:
+            _set_mode(self._folder, self._mode)
+            self._folder.sync()
+        status = above.status(then)
+        if replace and status is not None and stat.S_ISDIR(status.st_mode):
+            # Remembered before it is done: an interrupt may come right after that.
+            self._replaced = now, inode_of(status)
+            if not above.exchange(now, then):
+                old = os.path.basename(temporary_path(self.path + ".old", self._tag))
+                self._replaced = old, inode_of(status)
+                above.rename(then, old)
+                self._rename()
+        else:
+            self._rename()
+        if not self._is_at(then, self._inode):
+            raise ChangedError("somebody put another folder in its place", path=self.path)
+        above.sync()
 
     def _rename(self) -> None:
         now, then = self._names
@@ -170,33 +188,39 @@ class StagedFolder:
                 raise DestinationError("it exists already", path=self.path) from error
             raise
 
-    def _replace_in_two_steps(self) -> str:
-        """Put the old folder aside and give this one its name; return what the old one is."""
-        then = self._names[1]
-        old = os.path.basename(temporary_path(self.path + ".old", self._tag))
-        try:
-            self._above.rename(then, old)
-            self._rename()
-        except BaseException:
-            if self._above.status(old) is not None and self._above.status(then) is None:
-                self._above.rename(old, then)
-            raise
-        return old
-
-    def _put_back(self, old: str | None) -> None:
-        """Undo the step that counts, so that leaving the block removes this folder.
-
-        Args:
-            old: what the folder is called that was replaced; None if none was.
-        """
+    def _put_back(self) -> None:
+        """Undo the step that counts, as far as it was done; leaving the block does the rest."""
         now, then = self._names
         with suppress(OSError):
-            if old == now:
-                self._above.exchange(then, now)
-                return
-            self._above.rename(then, now)
-            if old is not None:
-                self._above.rename(old, then)
+            if self._is_at(then, self._inode):
+                if self._replaced is not None and self._replaced[0] == now:
+                    self._above.exchange(then, now)
+                    return
+                self._above.rename(then, now)
+            if self._replaced is not None and self._above.status(then) is None:
+                self._above.rename(self._replaced[0], then)
+
+    def _whereabouts(self) -> str:
+        """Say, after an error, what is where it should not be because it could not be put back."""
+        with suppress(OSError):
+            if self._is_at(self._names[1], self._inode):
+                return "; the new folder is written, but may not outlast a power failure"
+        if self._replaced is not None and self._is_put_aside():
+            return f"; what was there is '{self._beside(self._replaced[0])}' now"
+        return ""
+
+    def _is_put_aside(self) -> bool:
+        """Tell whether the folder to be replaced is away from its place."""
+        with suppress(OSError):
+            return self._replaced is not None and self._is_at(*self._replaced)
+        return True
+
+    def _is_at(self, name: str, inode: Inode | None) -> bool:
+        found = self._above.status(name)
+        return found is not None and inode_of(found) == inode
+
+    def _beside(self, name: str) -> str:
+        return os.path.join(os.path.dirname(self.path), name)
 
 
 def _set_mode(folder: OpenFolder, mode: int) -> None:

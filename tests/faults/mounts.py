@@ -12,7 +12,8 @@ import subprocess
 import sys
 
 from ckpttool.errors import CkptError
-from tests.faults.operations import LARGE, OPERATIONS, Operation
+from tests.faults.exports import ALL, judge
+from tests.faults.operations import LARGE, Operation
 from tests.faults.oracle import Oracle
 
 _PAGE = 4096
@@ -23,7 +24,7 @@ _CANNOT_MOUNT = 77
 def small(operation: Operation, folder: str) -> None:
     """Do it with no page free, with one, and so on, until it succeeds."""
     _mount("-t", "tmpfs", "-o", f"size={_ENOUGH}", "small", folder)
-    oracle = Oracle(operation, folder)
+    oracle = judge(operation, folder)
     for pages in range(0, 4096, 40 if operation.source == LARGE else 1):
         oracle.fresh()
         disk = os.statvfs(folder)
@@ -39,7 +40,7 @@ def small(operation: Operation, folder: str) -> None:
 
 def read_only(operation: Operation, folder: str) -> None:
     """Do it where nothing can be written."""
-    oracle = Oracle(operation, folder)
+    oracle = judge(operation, folder)
     oracle.fresh()
     _mount("--bind", oracle.root, oracle.root)
     _mount("-o", "remount,ro,bind", oracle.root)
@@ -67,7 +68,7 @@ def _mount(*words: str) -> None:
 def main() -> None:
     """Do what the command line says."""
     kind, folder, name = sys.argv[1:]
-    (operation,) = (each for each in OPERATIONS if each.name == name)
+    (operation,) = (each for each in ALL if each.name == name)
     {"small": small, "read-only": read_only}[kind](operation, folder)
 
 

@@ -8,6 +8,7 @@ Each operation has a folder of its own:
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -32,13 +33,15 @@ from tests.legacy import handmade as v1
 from tests.legacy.handmade import legacy_fixture
 from tests.support.answers import Answer, value_bytes
 from tests.support.faults import Call, Fault, System
-from tests.support.fixtures import bundle
+from tests.support.fixtures import FIXTURES, bundle
 from tests.support.handmade import Bundle
 
 OBJECTS = "v2/tf2.21/guide_legacy_adam/tf_ckpts/ckpt-5"
 SHARDS = "v2/tf2.21/max_shard_size_300/ckpt-1"
 NAMES = "v2/tf2.21/saver_v2/model.ckpt-3"
 SLICES = "v2/tf2.21/partitioned_sharded/model"
+SAVED_MODEL = "saved_model/tf2.21/module/model"
+SESSION_BUNDLE = "session_bundle/tf1.4/sharded_v2/export/00000123"
 LEGACY = "v1/tf2.21/sharded/model.ckpt-7"
 LEGACY_SINGLE = "v1/tf2.21/single/model.ckpt-7"
 CONVERT = "convert-legacy"
@@ -77,7 +80,8 @@ class Operation:
         clones: whether the file system can clone.
         links: whether it can link.
         shards: for saving, how many.
-        linked: whether the data shards of the source are links to files of a store.
+        linked: which files of the source are links, by how their names go on after the prefix.
+        store: the folder of the files that they lead to.
     """
 
     name: str
@@ -89,7 +93,8 @@ class Operation:
     clones: bool = False
     links: bool = True
     shards: int = 2
-    linked: bool = False
+    linked: tuple[str, ...] = ()
+    store: str = "store"
 
     @property
     def generation(self) -> Generation:
@@ -154,6 +159,9 @@ class Operation:
         if self.source == LARGE:
             _large().write(prefix)
             return
+        if self.source in (SAVED_MODEL, SESSION_BUNDLE):
+            shutil.copytree(os.path.join(FIXTURES, self.source), prefix)
+            return
         legacy = self.source.startswith("v1/")
         given = legacy_fixture(self.source).prefix if legacy else bundle(self.source).prefix
         folder, name = os.path.split(given)
@@ -161,10 +169,16 @@ class Operation:
         for each in sorted(os.listdir(folder)):
             if each.startswith(name + ".") or (legacy and each.startswith(name)):
                 path = prefix + each[len(name) :]
-                if self.linked and ".data-" in each:
-                    os.makedirs(os.path.join(root, "store"), exist_ok=True)
-                    os.symlink(os.path.join("..", "store", each), path)
+                if each[len(name) :].startswith(self.linked or "/"):
+                    self._make_link(root, path)
                 shutil.copyfile(os.path.join(folder, each), path)  # through the link
+
+    def _make_link(self, root: str, path: str) -> None:
+        """Make a link to a file of the store that is to come."""
+        store = os.path.join(root, self.store)
+        os.makedirs(store, exist_ok=True)
+        digest = hashlib.sha256(os.path.basename(path).encode()).hexdigest()
+        os.symlink(os.path.relpath(os.path.join(store, digest), os.path.dirname(path)), path)
 
     @contextmanager
     def prepared(self, root: str) -> Iterator[Callable[[bool], None]]:
@@ -303,7 +317,23 @@ NEW = [
         options=WriteOptions(meta="copy"),
     ),
     Operation("no links", links=False),
-    Operation("linked shards", options=WriteOptions(follow_links=True), linked=True),
+    Operation("linked shards", options=WriteOptions(follow_links=True), linked=(".data-",)),
+    Operation("all linked", linked=(".",)),
+    Operation("all linked, copy", linked=(".",), options=WriteOptions("copy")),
+    Operation("linked index", words=("prune", "--slots"), linked=(".index",), store="src"),
+    Operation(
+        "linked index, followed",
+        words=("prune", "--slots"),
+        options=WriteOptions(follow_links=True),
+        linked=(".index",),
+    ),
+    Operation("from a SavedModel", source=SAVED_MODEL, words=("rename", "w=kernel")),
+    Operation(
+        "from an export",
+        source=SESSION_BUNDLE,
+        words=("rename", "w=kernel"),
+        options=WriteOptions("copy", meta="drop"),
+    ),
     Operation("arrays", words=(), destination="out/made/q"),
     Operation(
         "from V1",
@@ -363,7 +393,39 @@ IN_PLACE = [
     ),
     Operation("in place, clones", destination=None, clones=True),
     Operation("in place, no links", destination=None, links=False),
-    Operation("in place, linked shards", destination=None, linked=True),
+    Operation("in place, linked shards", destination=None, linked=(".data-",)),
+    Operation("in place, all linked", destination=None, linked=(".",)),
+    Operation("in place, linked index", destination=None, linked=(".index",)),
+    Operation(
+        "in place, linked index beside it",
+        source=SHARDS,
+        words=("rename", "cube=box"),
+        destination=None,
+        linked=(".index",),
+        store="src",
+    ),
+    Operation(
+        "in place, linked index only changed",
+        source=NAMES,
+        words=("rename", "dense=layer"),
+        destination=None,
+        linked=(".",),
+    ),
+    Operation(
+        "in place, linked index, compact",
+        words=("prune", "--slots"),
+        destination=None,
+        options=WriteOptions(compact=True, update_state=True),
+        linked=(".",),
+    ),
+    Operation(
+        "in place, linked V1",
+        source=LEGACY_SINGLE,
+        words=("rename", "a=alpha"),
+        destination=None,
+        options=WriteOptions(meta="drop"),
+        linked=("",),
+    ),
     Operation(
         "in place, V1",
         source=LEGACY_SINGLE,

@@ -106,7 +106,7 @@ def stored(operation: Operation, root: str) -> dict[str, Answer] | None:
 def make_way(operation: Operation, root: str) -> None:
     """Remove links to the source from the destination, which keep it from being replaced."""
     folder = os.path.join(root, "src")
-    own = {os.stat(os.path.join(folder, name)).st_ino for name in os.listdir(folder)}
+    own = {os.stat(os.path.join(folder, name)).st_ino for name in snapshot(folder)}
     paths = [os.path.join(root, name) for name in members(operation, root, snapshot(root))]
     if any(os.stat(path).st_ino in own for path in paths):
         for path in paths:
@@ -209,12 +209,7 @@ class Oracle:
         if done:
             assert state == "new", f"said to be done, but is {state}"
         self._check_companions(after, state, done=done, tolerated=tolerated)
-        signature = frozenset(
-            (_TAG.sub("", name), entry.data)
-            for name, entry in after.items()
-            if name not in self.before or self.before[name] != entry
-        )
-        return Verdict(state, signature, tuple(sorted({*leftovers, *extra})))
+        return Verdict(state, self._signature(after), tuple(sorted({*leftovers, *extra})))
 
     def run_again(self, verdict: Verdict) -> bool:
         """Do the same again, undisturbed, and check that it comes out right and leaves nothing.
@@ -248,6 +243,14 @@ class Oracle:
         again = self.check(done=True)
         assert again.state == "new"
         return True
+
+    def _signature(self, after: Snapshot) -> frozenset[tuple[str, bytes]]:
+        """Return what is otherwise than before."""
+        return frozenset(
+            (_TAG.sub("", name), entry.data)
+            for name, entry in after.items()
+            if name not in self.before or self.before[name] != entry
+        )
 
     def _write_in_place(self) -> None:
         """Change nothing of what is there, and write that."""

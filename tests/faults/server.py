@@ -20,7 +20,8 @@ from types import TracebackType
 from ckpttool.cli.failures import run as run_cli
 from ckpttool.cli.main import main as ckpt
 from ckpttool.cli.options import Settings
-from tests.faults.operations import OPERATIONS, Operation
+from tests.faults.exports import ALL
+from tests.faults.operations import Operation
 from tests.support.command import environment
 from tests.support.faults import Call, Fault
 
@@ -94,7 +95,7 @@ class Server:
         """Do an operation in a process of its own.
 
         Args:
-            operation: one of `OPERATIONS`.
+            operation: one of `ALL`.
             root: its folder.
             number: of a signal that the process sends itself, 0 for none.
             at: at which call.
@@ -102,7 +103,7 @@ class Server:
             force: replace what is there.
             file_size: limit of the size of files.
         """
-        request = [OPERATIONS.index(operation), root, number, at, after, force, file_size]
+        request = [ALL.index(operation), root, number, at, after, force, file_size]
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(json.dumps(request) + "\n")
@@ -130,7 +131,7 @@ def main() -> None:
 def _warm() -> None:
     """Have all modules loaded that any operation needs."""
     with tempfile.TemporaryDirectory() as folder:
-        for at, operation in enumerate(OPERATIONS):
+        for at, operation in enumerate(ALL):
             root = os.path.join(folder, str(at))
             operation.build(root)
             with operation.system(root):
@@ -170,7 +171,7 @@ def _child(request: list[object], log: int) -> int:
     assert isinstance(which, int)
     assert isinstance(root, str)
     assert isinstance(number, int)
-    operation = OPERATIONS[which]
+    operation = ALL[which]
     if isinstance(file_size, int):
         resource.setrlimit(resource.RLIMIT_FSIZE, (file_size, file_size))
 

@@ -18,19 +18,29 @@ from ckpttool.storage.temporary import TEMPORARY_SUFFIX
 from ckpttool.surgery.plan import Plan
 from ckpttool.surgery.writing.prepare import WriteOptions, prepare
 from tests.faults.counts import FULL, count
-from tests.faults.operations import OPERATIONS, Operation
-from tests.faults.oracle import Oracle, snapshot
+from tests.faults.exports import ALL, judge
+from tests.faults.operations import Operation
+from tests.faults.oracle import snapshot
 from tests.faults.server import Server
 from tests.support.command import environment
 from tests.support.encoder import entry
 from tests.support.faults import Call, Fault, System
 from tests.support.handmade import Bundle, shard_path
 
-BY_NAME = {operation.name: operation for operation in OPERATIONS}
+BY_NAME = {operation.name: operation for operation in ALL}
 # Of each kind of writer one.
 WRITERS = [
     BY_NAME[name]
-    for name in ("large copy", "copy", "over another, compact", "in place", "arrays over another")
+    for name in (
+        "large copy",
+        "copy",
+        "over another, compact",
+        "in place",
+        "in place, linked index, compact",
+        "arrays over another",
+        "export of two shards",
+        "export over another",
+    )
 ]
 
 
@@ -50,9 +60,9 @@ def sizes(largest: int) -> list[int]:
 
 @pytest.mark.parametrize("operation", WRITERS, ids=str)
 def test_files_may_not_grow(operation: Operation, server: Server, tmp_path: Path) -> None:
-    oracle = Oracle(operation, str(tmp_path))
+    oracle = judge(operation, str(tmp_path))
     folder = os.path.dirname(operation.target_prefix(oracle.root))
-    largest = max(os.path.getsize(os.path.join(folder, name)) for name in os.listdir(folder))
+    largest = max(len(entry.data) for entry in snapshot(folder).values())
     failed = 0
     for limit in sizes(largest):
         ended = server.run(operation, oracle.fresh(), file_size=limit)
@@ -73,7 +83,7 @@ def test_files_may_not_grow(operation: Operation, server: Server, tmp_path: Path
 @pytest.mark.parametrize("number", [errno.EDQUOT, errno.ENOSPC])
 @pytest.mark.parametrize("operation", WRITERS, ids=str)
 def test_a_quota_is_used_up(operation: Operation, number: int, tmp_path: Path) -> None:
-    oracle = Oracle(operation, str(tmp_path))
+    oracle = judge(operation, str(tmp_path))
     for room in [*sizes(20_000), 1 << 20, 5 << 18, 1 << 30]:
         left = room
 
@@ -195,7 +205,17 @@ def test_a_disk_of_a_few_pages(operation: Operation, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["new checkpoint", "new folder", "copy", "in place", "in place, index only", "arrays"]
+    "name",
+    [
+        "new checkpoint",
+        "new folder",
+        "copy",
+        "in place",
+        "in place, index only",
+        "in place, all linked",
+        "arrays",
+        "export over another",
+    ],
 )
 def test_a_file_system_that_is_read_only(name: str, tmp_path: Path) -> None:
     (line,) = in_own_mounts("read-only", str(tmp_path), name)
@@ -205,7 +225,7 @@ def test_a_file_system_that_is_read_only(name: str, tmp_path: Path) -> None:
 @pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may write anywhere")
 @pytest.mark.parametrize("name", ["new checkpoint", "new folder", "copy", "in place", "arrays"])
 def test_a_folder_that_may_not_be_written_to(name: str, tmp_path: Path) -> None:
-    oracle = Oracle(BY_NAME[name], str(tmp_path))
+    oracle = judge(BY_NAME[name], str(tmp_path))
     folder = os.path.join(oracle.fresh(), "out" if BY_NAME[name].destination else "src")
     os.chmod(folder, 0o555)
     oracle.before = snapshot(oracle.root)

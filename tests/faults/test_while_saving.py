@@ -23,8 +23,9 @@ from ckpttool.surgery.writing.carry import DataMode
 from ckpttool.surgery.writing.prepare import WriteOptions, prepare
 from tests.faults import trainer
 from tests.faults.counts import MOMENTS, count
+from tests.faults.operations import OPERATIONS, Operation
 from tests.support.answers import value_bytes
-from tests.support.faults import Call, System
+from tests.support.faults import CHANGES, Call, System
 
 OPTIONS = [
     WriteOptions(),
@@ -344,3 +345,27 @@ def test_a_save_that_was_given_up_is_damage(tmp_path: Path) -> None:
     (report,) = verify(prefix)
     assert report.verdict() == "damaged"
     assert "mixed-saves" in {each.code for each in report.findings}
+
+
+@pytest.mark.parametrize(
+    "operation", [each for each in OPERATIONS if each.old or each.destination is None], ids=str
+)
+def test_verify_beside_a_writer(operation: Operation, tmp_path: Path) -> None:
+    """What is being replaced or changed stays as sound as it was, whoever looks after a change."""
+    root = str(tmp_path / "work")
+    operation.build(root)
+    (before,) = verify(operation.target_prefix(root))
+    found: list[tuple[Call, str]] = []
+
+    def after(call: Call) -> None:
+        if call.name in CHANGES:
+            count(MOMENTS)
+            (report,) = verify(operation.target_prefix(root))
+            found.append((call, report.verdict()))
+
+    with operation.prepared(root) as write, operation.system(root, after=after):
+        write(False)
+    assert len(found) > 5
+    assert not [
+        (call, verdict) for call, verdict in found if verdict not in ("ok", before.verdict())
+    ]

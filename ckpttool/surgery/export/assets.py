@@ -10,7 +10,7 @@ import errno
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from ckpttool.errors import CkptError, CorruptError, FileAccessError, MissingFileError
@@ -76,10 +76,9 @@ def find_assets(folder: str, names: tuple[str, ...], *, all_needed: bool = True)
             return FoundAssets((), (), ())
     missing = list(names)
     others: tuple[str, ...] = ()
-    if os.path.lexists(path):
-        with _opened(path, _FOLDER_FLAGS) as parent:
-            missing = [name for name in names if not _is_readable(os.path.join(path, name), parent)]
-            others = tuple(sorted(set(os.listdir(parent)) - set(names)))
+    with suppress(MissingFileError), _opened(path, _FOLDER_FLAGS) as parent:
+        missing = [name for name in names if not _is_readable(os.path.join(path, name), parent)]
+        others = tuple(sorted(set(os.listdir(parent)) - set(names)))
     if missing and all_needed:
         raise MissingFileError(
             "an asset of the export is missing; --force converts without it",
@@ -114,27 +113,24 @@ def copy_assets(folder: str, names: tuple[str, ...], destination: str, staged: S
             with _opened(path, _FILE_FLAGS, parent) as source:
                 copy = staged.create(os.path.join(destination, name), mode=0o600)
                 copy.take_permissions(Permissions.of(os.fstat(source)))
-                for piece in _pieces(source, path):
+                for piece in _pieces(source):
                     copy.write(piece)
                 copy.sync()  # closes it: there may be more assets than files can be open
                 total += copy.size
     return total
 
 
-def _pieces(fd: int, path: str) -> Iterator[bytes]:
-    while True:
-        try:
-            piece = os.read(fd, CHUNK_SIZE)
-        except OSError as error:
-            raise file_error(error, path) from error
-        if not piece:
-            return
+def _pieces(fd: int) -> Iterator[bytes]:
+    while piece := os.read(fd, CHUNK_SIZE):
         yield piece
 
 
 @contextmanager
 def _opened(path: str, flags: int, parent: int | None = None) -> Iterator[int]:
-    """Open a folder, or a regular file in an open folder, following no link."""
+    """Open a folder, or a regular file in an open folder, following no link.
+
+    What the operating system says while it is open is told of it.
+    """
     name = path if parent is None else os.path.basename(path)
     try:
         fd = os.open(name, flags, dir_fd=parent)
@@ -144,8 +140,13 @@ def _opened(path: str, flags: int, parent: int | None = None) -> Iterator[int]:
         if parent is not None and not stat.S_ISREG(os.fstat(fd).st_mode):
             raise FileAccessError("an asset that is not a regular file", path=path)
         yield fd
+    except CkptError:
+        raise
+    except OSError as error:
+        raise file_error(error, path) from error
     finally:
-        os.close(fd)
+        with suppress(OSError):
+            os.close(fd)
 
 
 def _open_error(error: OSError, path: str) -> CkptError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 from pathlib import Path
@@ -12,6 +13,8 @@ import pytest
 from ckpttool.checkpoint.open import open_checkpoint
 from ckpttool.errors import CkptError, CorruptError, FileAccessError, MissingFileError
 from ckpttool.storage.source import CHUNK_SIZE
+from ckpttool.storage.staging import StagedFiles
+from ckpttool.surgery.export.assets import copy_assets, find_assets
 from ckpttool.surgery.export.saved_model import prepare_export
 from tests.support.exports import (
     edit,
@@ -174,3 +177,35 @@ def test_force_follows_no_link(sample: Path, tmp_path: Path) -> None:
     with pytest.raises(FileAccessError, match="symbolic link"):
         prepare_export(str(sample), str(tmp_path / "model"), force=True).write()
     assert not (tmp_path / "model").exists()
+
+
+def test_a_folder_of_assets_that_may_not_be_looked_at_is_not_a_missing_one(
+    sample: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    true = os.open
+
+    def refuse(path: Any, flags: int, *rest: Any, **more: Any) -> int:
+        if str(path).endswith("assets"):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+        return true(path, flags, *rest, **more)
+
+    monkeypatch.setattr(os, "open", refuse)
+    with pytest.raises(FileAccessError, match="permission denied"):
+        find_assets(str(sample), ("words.txt",), all_needed=False)
+
+
+@pytest.mark.parametrize("name", ["fstat", "listdir", "read"])
+def test_what_the_system_says_of_an_asset_is_told(
+    sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    def fail(*arguments: Any) -> Any:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    with StagedFiles() as staged:
+        monkeypatch.setattr(os, name, fail)
+        with pytest.raises(FileAccessError, match="input/output error") as caught:
+            find_assets(str(sample), ("words.txt",))
+            copy_assets(str(sample), ("words.txt",), str(tmp_path), staged)
+        monkeypatch.undo()
+    assert caught.value.path is not None
+    assert caught.value.path.startswith(str(sample / "assets"))

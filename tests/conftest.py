@@ -12,6 +12,7 @@ import importlib.util
 import os
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 from zlib import crc32
 
@@ -33,6 +34,8 @@ settings.register_profile(
 )
 settings.load_profile("fixed")
 
+_INTEROP = Path(__file__).parent / "interop"
+_HAS_TENSORFLOW = importlib.util.find_spec("tensorflow") is not None
 _OPTION = "--exhaustive"
 _LEFT_OUT = pytest.StashKey[int]()
 _PARTLY = "partly"
@@ -50,6 +53,11 @@ def exhaustive(request: pytest.FixtureRequest) -> bool:
     if not every:
         request.node.user_properties.append((_PARTLY, True))
     return every
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out what asks TensorFlow where it is not installed."""
+    return True if collection_path == _INTEROP and not _HAS_TENSORFLOW else None
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -106,7 +114,7 @@ def _left_out(reporter: pytest.TerminalReporter, config: pytest.Config) -> Itera
     )
     if partly:
         yield f"some cases inside of {partly} tests; {_OPTION} runs all"
-    if importlib.util.find_spec("tensorflow") is None:
+    if not _HAS_TENSORFLOW:
         yield "what asks TensorFlow (tests/interop); a Python that has TensorFlow runs it"
     if skipped := len(reporter.getreports("skipped")):
         yield f"{skipped} tests for want of something else; -rs says of what"

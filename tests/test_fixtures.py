@@ -17,9 +17,9 @@ from ckpttool.table.builder import TableBuilder
 from ckpttool.table.reader import TableReader
 from tests.support import corruption, encoder, fixtures
 from tests.support.fixtures import BundleFixture, TensorFacts
+from tests.support.sweeps import each_bundle
 
 BUNDLES = fixtures.bundles()
-each_bundle = pytest.mark.parametrize("fixture", BUNDLES, ids=[b.name for b in BUNDLES])
 
 # A variant is whatever its type makes of it, so TensorFlow hands out no value of one.
 NO_VALUE = ("Tensorflow type 21 not convertible", "Could not decode variant")

@@ -123,6 +123,7 @@ def flips(data: bytes, stride: int) -> list[tuple[int, bytes]]:
     ]
 
 
+@pytest.mark.sweep(6)
 @each_fixture
 def test_an_index_that_is_cut(name: str, stride: int, tmp_path: Path) -> None:
     victim = Victim(name, tmp_path)
@@ -131,6 +132,7 @@ def test_an_index_that_is_cut(name: str, stride: int, tmp_path: Path) -> None:
             assert victim.answers(victim.index_path, data) is None, size
 
 
+@pytest.mark.sweep(6)
 @each_fixture
 def test_an_index_with_a_turned_byte(name: str, stride: int, tmp_path: Path) -> None:
     victim = Victim(name, tmp_path)
@@ -144,6 +146,7 @@ def test_an_index_with_a_turned_byte(name: str, stride: int, tmp_path: Path) -> 
     assert refused >= len(range(0, len(victim.index) - 61, stride)) - 14
 
 
+@pytest.mark.sweep(6)
 @each_fixture
 def test_an_index_with_a_turned_byte_and_right_checksums(
     name: str, stride: int, tmp_path: Path
@@ -164,6 +167,7 @@ def test_an_index_with_a_turned_byte_and_right_checksums(
                 assert answer.dtype != before.dtype or answer.value == before.value, (at, key)
 
 
+@pytest.mark.sweep(6)
 @each_fixture
 def test_a_shard_that_is_cut(name: str, stride: int, tmp_path: Path) -> None:
     victim = Victim(name, tmp_path)
@@ -176,6 +180,7 @@ def test_a_shard_that_is_cut(name: str, stride: int, tmp_path: Path) -> None:
         victim.restore(path, whole)
 
 
+@pytest.mark.sweep(6)
 @each_fixture
 def test_a_shard_with_a_turned_byte(name: str, stride: int, tmp_path: Path) -> None:
     victim = Victim(name, tmp_path)
@@ -265,6 +270,7 @@ else:
 """
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("bomb", BOMBS, ids=str)
 def test_bombs(bomb: Bomb, tmp_path: Path) -> None:
     """A claim takes neither memory nor time that the bytes behind it do not have."""

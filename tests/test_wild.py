@@ -157,6 +157,7 @@ def agree(outcome: Outcome, answer: Answer) -> None:
     assert "internal error" not in outcome.err
 
 
+@pytest.mark.sweep(6)
 @pytest.mark.parametrize("path", ARTEFACTS)
 def test_looking(path: str) -> None:
     kind = ARTEFACTS[path]
@@ -173,6 +174,7 @@ def test_looking(path: str) -> None:
         agree(outcome, refused(NO_DATA) if lacks_data(path) else DONE)
 
 
+@pytest.mark.sweep(6)
 @pytest.mark.parametrize("path", ARTEFACTS)
 def test_its_own_lock(path: str, tmp_path: Path) -> None:
     lock = tmp_path / "lock.json"
@@ -190,6 +192,7 @@ def test_its_own_lock(path: str, tmp_path: Path) -> None:
     assert run("check", WILD / path, "--against", lock).code == 1
 
 
+@pytest.mark.sweep(6)
 @pytest.mark.parametrize("path", ARTEFACTS)
 def test_making(path: str, tmp_path: Path) -> None:
     before = {each: each.stat() for each in (WILD / path).parent.iterdir()}
@@ -241,6 +244,7 @@ def found_in(name: str) -> set[str]:
     return {"no-checkpoint"} if name in ("deepspeech_ckpt", "scisharp_metas") else set()
 
 
+@pytest.mark.sweep(6)
 @pytest.mark.parametrize("name", sorted({path.split("/")[0] for path in ARTEFACTS}))
 def test_nothing_is_found_that_is_not_so(name: str) -> None:
     for folder in [WILD / name, *filter(Path.is_dir, (WILD / name).rglob("*"))]:

@@ -17,13 +17,14 @@ from ckpttool.errors import (
     UnsupportedError,
 )
 from tests.legacy.handmade import LegacyFixture, legacy_fixture, legacy_fixtures
-from tests.support.fixtures import FIXTURES, BundleFixture, bundle, bundles, digest, manifest
+from tests.support.fixtures import FIXTURES, BundleFixture, bundle, digest, manifest
+from tests.support.sweeps import each_bundle
 
 GUIDE = "v2/tf2.21/guide_legacy_adam/tf_ckpts/ckpt-5"
 KERNEL = "net/l1/kernel/.ATTRIBUTES/VARIABLE_VALUE"
 
 
-@pytest.mark.parametrize("fixture", bundles(), ids=lambda fixture: fixture.name)
+@each_bundle
 def test_a_mapping_of_all_tensors(fixture: BundleFixture) -> None:
     with ckpttool.open_checkpoint(fixture.prefix) as ckpt:
         assert list(ckpt) == sorted(

@@ -49,6 +49,7 @@ def test_an_interrupt_that_nobody_wants(tmp_path: Path) -> None:
     assert shell(line, words=[PREFIX]).code == 0
 
 
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("stream", [">&-", "2>&-", ">&- 2>&-", "<&-"])
 @pytest.mark.parametrize(
     "words",
@@ -77,6 +78,7 @@ def test_closed_streams(words: str, stream: str) -> None:
         )
 
 
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("megabytes", [40, 60, 80, 100, 110, 120, 130, 140, 160, 200])
 @pytest.mark.parametrize("words", ["show {}", "diff {0} {0} --exact", "export-meta-json {}.meta"])
 def test_little_memory(words: str, megabytes: int) -> None:

@@ -24,8 +24,9 @@ from ckpttool.checkpoint.open import open_checkpoint
 from ckpttool.cli.main import main
 from tests.support import handmade
 from tests.support.command import Outcome, ckpt, environment, shell
-from tests.support.fixtures import FIXTURES, BundleFixture, bundle, bundles
+from tests.support.fixtures import FIXTURES, BundleFixture, bundle
 from tests.support.schemas import load_schema
+from tests.support.sweeps import each_bundle
 
 GUIDE = os.path.join(FIXTURES, "v2/tf2.21/guide_legacy_adam")
 FOLDER = os.path.join(GUIDE, "tf_ckpts")
@@ -148,7 +149,7 @@ def test_others(name: str, words: list[str], golden: Callable[[str, str], None])
     golden(name, done.out)
 
 
-@pytest.mark.parametrize("fixture", bundles(), ids=lambda fixture: fixture.name)
+@each_bundle
 def test_every_fixture_fits_the_schema(fixture: BundleFixture) -> None:
     assert document(fixture.prefix)["summary"]["totals"]["tensors"] == len(fixture.tensors)
     found = document(fixture.prefix, EVERYTHING, "--full")["tensors"]

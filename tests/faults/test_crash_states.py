@@ -104,6 +104,7 @@ def lay(disk: Disk, root: str) -> None:
             Path(root, name).write_bytes(data)
 
 
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("operation", OPERATIONS, ids=str)
 def test_the_power_goes(operation: Operation, tmp_path: Path) -> None:
     recorded = Recorded(operation, str(tmp_path))
@@ -135,6 +136,7 @@ def test_the_power_goes(operation: Operation, tmp_path: Path) -> None:
     count(STATES, judged)
 
 
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("operation", OPERATIONS, ids=str)
 def test_done_means_that_it_is_on_the_disk(operation: Operation, tmp_path: Path) -> None:
     recorded = Recorded(operation, str(tmp_path))
@@ -147,6 +149,7 @@ def test_done_means_that_it_is_on_the_disk(operation: Operation, tmp_path: Path)
                 assert disk.get(name) == recorded.end.get(name)
 
 
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("operation", OPERATIONS, ids=str)
 def test_after_the_power_came_back(operation: Operation, exhaustive: bool, tmp_path: Path) -> None:
     """The same again works, whatever was left behind."""
@@ -169,6 +172,7 @@ def test_after_the_power_came_back(operation: Operation, exhaustive: bool, tmp_p
         assert stored(operation, recorded.replayed) == recorded.new
 
 
+@pytest.mark.sweep(6)
 @pytest.mark.parametrize("missing", ["fsync", "fsync_folder"])
 @pytest.mark.parametrize("operation", OPERATIONS, ids=str)
 def test_a_writer_that_does_not_wait_would_be_found_out(
@@ -181,6 +185,7 @@ def test_a_writer_that_does_not_wait_would_be_found_out(
     assert found & {"damaged", "lost"} or last != {"new"}
 
 
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("operation", UNDONE, ids=str)
 def test_the_power_goes_while_a_failure_is_made_good(operation: Operation, tmp_path: Path) -> None:
     log = Recorded(operation, str(tmp_path)).log

@@ -58,6 +58,7 @@ def sizes(largest: int) -> list[int]:
     return steps
 
 
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("operation", WRITERS, ids=str)
 def test_files_may_not_grow(operation: Operation, server: Server, tmp_path: Path) -> None:
     oracle = judge(operation, str(tmp_path))
@@ -80,6 +81,7 @@ def test_files_may_not_grow(operation: Operation, server: Server, tmp_path: Path
     assert not ended.code
 
 
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("number", [errno.EDQUOT, errno.ENOSPC])
 @pytest.mark.parametrize("operation", WRITERS, ids=str)
 def test_a_quota_is_used_up(operation: Operation, number: int, tmp_path: Path) -> None:
@@ -195,6 +197,7 @@ def in_own_mounts(*words: str) -> list[str]:
     return done.stdout.splitlines()
 
 
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("operation", WRITERS, ids=str)
 def test_a_disk_of_a_few_pages(operation: Operation, tmp_path: Path) -> None:
     lines = in_own_mounts("small", str(tmp_path), operation.name)

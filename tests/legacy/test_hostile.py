@@ -95,6 +95,7 @@ class Victim:
             return everything(self.path)
 
 
+@pytest.mark.sweep(4)
 @each_file
 def test_a_file_that_is_cut(name: str, stride: int, tmp_path: Path) -> None:
     victim = Victim(name, tmp_path)
@@ -103,6 +104,7 @@ def test_a_file_that_is_cut(name: str, stride: int, tmp_path: Path) -> None:
             assert victim.answers(victim.data[:size]) is None, size
 
 
+@pytest.mark.sweep(4)
 @each_file
 def test_a_turned_byte(name: str, stride: int, tmp_path: Path) -> None:
     victim = Victim(name, tmp_path)
@@ -116,6 +118,7 @@ def test_a_turned_byte(name: str, stride: int, tmp_path: Path) -> None:
     assert refused >= len(range(0, len(victim.data) - 61, stride)) - 14
 
 
+@pytest.mark.sweep(4)
 @each_file
 def test_a_turned_byte_with_right_checksums(name: str, stride: int, tmp_path: Path) -> None:
     victim = Victim(name, tmp_path)
@@ -281,6 +284,7 @@ else:
 """
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("name", BOMBS)
 def test_bombs(name: str, tmp_path: Path) -> None:
     """A claim takes neither memory nor time that the bytes behind it do not have."""

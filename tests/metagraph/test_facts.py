@@ -42,6 +42,7 @@ def written(tmp_path: Path, message: object, name: str = "graph.meta") -> str:
     return str(path)
 
 
+@pytest.mark.sweep(5)
 @pytest.mark.parametrize("path", FILES)
 def test_every_fixture_is_read(path: str) -> None:
     release = path.split("/")[1].removeprefix("tf")

@@ -46,6 +46,7 @@ def test_there_are_files_of_all_kinds() -> None:
     assert len(FILES) > 50
 
 
+@pytest.mark.sweep(5)
 @pytest.mark.parametrize(("path", "kind"), FILES)
 def test_fixtures(path: str, kind: GraphKind, tmp_path: Path) -> None:
     found = read_graph_file(os.path.join(FIXTURES, path))
@@ -84,6 +85,7 @@ def test_small_messages_of_other_kinds(message: Message, tmp_path: Path) -> None
             read_graph_file(written(tmp_path, message.SerializeToString(), name))
 
 
+@pytest.mark.sweep(5)
 @pytest.mark.parametrize("path", [path for path, kind in FILES if kind != "FingerprintDef"])
 def test_text_is_read_back(path: str, tmp_path: Path) -> None:
     found = read_graph_file(os.path.join(FIXTURES, path))

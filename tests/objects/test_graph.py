@@ -38,6 +38,7 @@ def variable(key: str, name: str = "VARIABLE_VALUE") -> Attribute:
     return Attribute(name, "", key)
 
 
+@pytest.mark.sweep(5)
 @pytest.mark.parametrize("name", [*MADE, *FIXTURES])
 def test_paths_are_those_of_the_keys(name: str) -> None:
     graph = ObjectGraph.from_bytes(load(name).graph)
@@ -54,6 +55,7 @@ def test_paths_are_those_of_the_keys(name: str) -> None:
     assert graph.unreachable == ()
 
 
+@pytest.mark.sweep(5)
 @pytest.mark.parametrize("name", [*MADE, *FIXTURES])
 def test_every_tensor_has_an_owner(name: str) -> None:
     made = load(name)

@@ -41,6 +41,7 @@ def test_bytes_by_hand() -> None:
     assert encode_nodes(SMALL_NODES) == SMALL
 
 
+@pytest.mark.sweep(5)
 @pytest.mark.parametrize("name", [*MADE, *FIXTURES])
 def test_the_bytes_are_tensorflows(name: str) -> None:
     data = load(name).graph

@@ -39,6 +39,7 @@ def cases(patterns: dict[str, str]) -> list[object]:
     ]
 
 
+@pytest.mark.sweep(6)
 @pytest.mark.parametrize(("path", "name"), cases(BINARY))
 def test_binary_files(path: Path, name: str) -> None:
     data = path.read_bytes()
@@ -52,6 +53,7 @@ def test_binary_files(path: Path, name: str) -> None:
     assert to_text(again) == to_text(message)
 
 
+@pytest.mark.sweep(6)
 @pytest.mark.parametrize(("path", "name"), cases(TEXT))
 def test_text_files(path: Path, name: str) -> None:
     text = path.read_text(encoding="utf-8")

@@ -11,12 +11,13 @@ from ckpttool.checkpoint.open import open_checkpoint
 from ckpttool.checkpoint.selection.select import SelectionRule, Selector
 from ckpttool.errors import SelectionError
 from ckpttool.query.listing import list_tensors
-from tests.support.fixtures import BundleFixture, bundle, bundles
+from tests.support.fixtures import BundleFixture, bundle
+from tests.support.sweeps import each_bundle
 
 GUIDE = "v2/tf2.21/guide_legacy_adam/tf_ckpts/ckpt-5"
 
 
-@pytest.mark.parametrize("fixture", bundles(), ids=lambda fixture: fixture.name)
+@each_bundle
 def test_rows_agree_with_tensorflow(fixture: BundleFixture) -> None:
     with open_checkpoint(fixture.prefix) as ckpt:
         listing = list_tensors(ckpt)
@@ -28,7 +29,7 @@ def test_rows_agree_with_tensorflow(fixture: BundleFixture) -> None:
     assert listing.totals.bytes == sum(row.bytes or 0 for row in listing.rows)
 
 
-@pytest.mark.parametrize("fixture", bundles(), ids=lambda fixture: fixture.name)
+@each_bundle
 def test_no_data_shard_is_needed(fixture: BundleFixture, tmp_path: os.PathLike[str]) -> None:
     prefix = os.path.join(tmp_path, "model")
     shutil.copy(fixture.prefix + ".index", prefix + ".index")

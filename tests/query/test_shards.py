@@ -13,8 +13,9 @@ from ckpttool.cli.main import main
 from ckpttool.errors import MissingFileError, TruncatedError
 from ckpttool.query.listing import list_tensors
 from ckpttool.query.shards import require_data
-from tests.support.fixtures import BundleFixture, bundle, bundles
+from tests.support.fixtures import BundleFixture, bundle
 from tests.support.handmade import Bundle
+from tests.support.sweeps import each_bundle
 
 SHARDED = "v2/tf2.21/partitioned_sharded/model"
 
@@ -38,7 +39,7 @@ def prefix(tmp_path: Path) -> str:
     return str(tmp_path / source.name)
 
 
-@pytest.mark.parametrize("fixture", bundles(), ids=lambda fixture: fixture.name)
+@each_bundle
 def test_whole_checkpoints(fixture: BundleFixture) -> None:
     with open_checkpoint(fixture.prefix) as ckpt:
         missing = list_tensors(ckpt).source.missing_shards

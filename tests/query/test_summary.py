@@ -13,8 +13,9 @@ from ckpttool.checkpoint.open import open_checkpoint
 from ckpttool.errors import CorruptError
 from ckpttool.query.summary import Summary, Writer, summarize
 from tests.support import handmade
-from tests.support.fixtures import FIXTURES, BundleFixture, bundle, bundles
+from tests.support.fixtures import FIXTURES, BundleFixture, bundle
 from tests.support.limits import memory_limit, time_limit
+from tests.support.sweeps import each_bundle
 
 GUIDE = "v2/tf2.21/guide_legacy_adam/tf_ckpts/"
 
@@ -34,7 +35,7 @@ def copied(name: str, folder: Path) -> str:
     return os.fspath(folder / base)
 
 
-@pytest.mark.parametrize("fixture", bundles(), ids=lambda fixture: fixture.name)
+@each_bundle
 def test_sums(fixture: BundleFixture) -> None:
     summary = summary_of(fixture.prefix)
     assert summary.problems == ()

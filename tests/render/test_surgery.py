@@ -80,6 +80,7 @@ def document(plan: Plan, receipt: Receipt | None, command: str) -> dict[str, Any
     return found
 
 
+@pytest.mark.sweep(6)
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("receipt", [RECEIPT, None])
 def test_plans_fit_the_schemas(name: str, receipt: Receipt | None) -> None:

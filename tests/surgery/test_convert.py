@@ -36,10 +36,11 @@ from tests.legacy.handmade import legacy_fixture
 from tests.support import conversions
 from tests.support.conversions import SHARDED, SINGLE, copy_v1, everything, old_strings, write_v1
 from tests.support.exports import export_path
-from tests.support.fixtures import FIXTURES, BundleFixture, bundle, bundles
+from tests.support.fixtures import FIXTURES, BundleFixture, bundle
 from tests.support.handmade import Bundle
 from tests.support.refusals import refused
 from tests.support.surgery import spoil
+from tests.support.sweeps import each_bundle
 
 OBJECTS = "v2/tf2.21/guide_legacy_adam/tf_ckpts/ckpt-5"
 MODULE = "v2/tf2.21/legacy_adam_module/model-1"
@@ -57,7 +58,7 @@ def found(path: str | Path, destination: str) -> list[tuple[str, str]]:
     return [(os.path.basename(each.location.prefix), each.prefix) for each in conversions]
 
 
-@pytest.mark.parametrize("fixture", bundles(), ids=lambda fixture: fixture.name)
+@each_bundle
 def test_what_tensorflow_wrote_is_current(fixture: BundleFixture) -> None:
     with open_checkpoint(fixture.prefix) as ckpt:
         assert is_current(ckpt)

@@ -15,8 +15,8 @@ from ckpttool.surgery.plan import Change, Plan
 from tests.support import encoder
 from tests.support.fixtures import BundleFixture, bundle, bundles
 from tests.support.handmade import Bundle
+from tests.support.sweeps import each_bundle
 
-ANY_BUNDLE = pytest.mark.parametrize("fixture", bundles(), ids=lambda fixture: fixture.name)
 VALUE = "/.ATTRIBUTES/VARIABLE_VALUE"
 
 
@@ -30,7 +30,7 @@ def names(mapping: dict[str, str], plan: Plan) -> Plan:
     return replace(plan, tensors=tuple(one for one in tensors if one.key))
 
 
-@ANY_BUNDLE
+@each_bundle
 def test_a_plan_that_changes_nothing(fixture: BundleFixture) -> None:
     with open_checkpoint(fixture.prefix) as ckpt:
         plan = Plan.of(ckpt)

@@ -32,9 +32,9 @@ from ckpttool.surgery.renaming import rename
 from ckpttool.surgery.rules import MoveRule, SubstituteRule
 from ckpttool.surgery.writing.prepare import WriteOptions, prepare
 from tests.support.fixtures import BundleFixture, bundle, bundles
+from tests.support.sweeps import each_bundle
 from tests.surgery.graphs import VARIABLE, graph_of, holding, keys_of
 
-ANY_BUNDLE = pytest.mark.parametrize("fixture", bundles(), ids=lambda fixture: fixture.name)
 OBJECTS = [fixture for fixture in bundles() if GRAPH_KEY in fixture.tensors]
 VALUE = "/.ATTRIBUTES/VARIABLE_VALUE"
 GUIDE = "v2/tf2.21/guide_legacy_adam/tf_ckpts/ckpt-5"
@@ -240,7 +240,7 @@ def test_what_a_saver_of_the_program_wrote() -> None:
     assert prune(plan, {"v" + VALUE}).notes == ()
 
 
-@ANY_BUNDLE
+@each_bundle
 def test_nothing_dropped_changes_nothing(fixture: BundleFixture) -> None:
     with open_checkpoint(fixture.prefix) as ckpt:
         plan = Plan.of(ckpt)
@@ -250,7 +250,7 @@ def test_nothing_dropped_changes_nothing(fixture: BundleFixture) -> None:
         assert select_drops(plan) == frozenset()
 
 
-@ANY_BUNDLE
+@each_bundle
 def test_kinds(fixture: BundleFixture) -> None:
     with open_checkpoint(fixture.prefix) as ckpt:
         plan = Plan.of(ckpt)
@@ -294,7 +294,7 @@ def check_pruned(plan: Plan, pruned: Plan, dropped: frozenset[str]) -> None:
 
 
 @pytest.mark.parametrize("compact", [False, True])
-@ANY_BUNDLE
+@each_bundle
 def test_bytes_of_what_is_left(fixture: BundleFixture, tmp_path: Path, compact: bool) -> None:
     with open_checkpoint(fixture.prefix) as ckpt:
         plan = Plan.of(ckpt)
@@ -374,7 +374,7 @@ CHANGES: list[Callable[[Plan], Plan]] = [
 
 
 @pytest.mark.parametrize("change", CHANGES)
-@ANY_BUNDLE
+@each_bundle
 def test_pruning_and_renaming_commute(
     fixture: BundleFixture, change: Callable[[Plan], Plan]
 ) -> None:

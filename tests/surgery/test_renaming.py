@@ -25,7 +25,6 @@ from ckpttool.surgery.rules import (
 from tests.support.fixtures import bundle, bundles
 
 ALL = bundles()
-ANY_BUNDLE = pytest.mark.parametrize("fixture", ALL, ids=lambda fixture: fixture.name)
 OBJECTS = [fixture for fixture in ALL if GRAPH_KEY in fixture.tensors]
 NAMES = [fixture for fixture in ALL if GRAPH_KEY not in fixture.tensors]
 VALUE = f"{ATTRIBUTES}VARIABLE_VALUE"

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -22,9 +21,9 @@ from ckpttool.surgery.renaming import rename
 from ckpttool.surgery.rules import MoveRule, RenameRule, SubstituteRule
 from ckpttool.surgery.writing.prepare import prepare
 from tests.support.fixtures import BundleFixture, bundles, folder_contents
+from tests.support.sweeps import each_bundle
 
 ALL = bundles()
-ANY_BUNDLE = pytest.mark.parametrize("fixture", ALL, ids=lambda fixture: fixture.name)
 OBJECTS = [fixture for fixture in ALL if GRAPH_KEY in fixture.tensors]
 NAMES = [fixture for fixture in ALL if GRAPH_KEY not in fixture.tensors]
 
@@ -40,7 +39,7 @@ def identity(plan: Plan) -> list[RenameRule]:
     return [MoveRule(escape(edge.name), escape(edge.name)) for edge in plan.graph.nodes[0].children]
 
 
-@ANY_BUNDLE
+@each_bundle
 def test_identity(fixture: BundleFixture, tmp_path: Path) -> None:
     folder = tmp_path / "copy"
     shutil.copytree(Path(fixture.prefix).parent, folder)
@@ -65,7 +64,7 @@ def hidden(rule: RenameRule, plan: Plan) -> bool:
     return plan.graph is None and any(name in names for name in above)
 
 
-@ANY_BUNDLE
+@each_bundle
 def test_there_and_back(fixture: BundleFixture) -> None:
     with open_checkpoint(fixture.prefix) as ckpt:
         plan = Plan.of(ckpt)
@@ -112,7 +111,7 @@ def check_graph(before: Plan, after: Plan) -> None:
         assert path is None or other.key.startswith(path + ATTRIBUTES)
 
 
-@ANY_BUNDLE
+@each_bundle
 def test_bytes_stay(fixture: BundleFixture, tmp_path: Path) -> None:
     with open_checkpoint(fixture.prefix) as ckpt:
         plan = Plan.of(ckpt)

@@ -51,6 +51,7 @@ def test_there_are_facts_from_every_release() -> None:
     assert len(RENAMED) > 150
 
 
+@pytest.mark.sweep(6)
 @pytest.mark.parametrize("fact", RENAMED, ids=label)
 def test_old_names_become_those_of_today(fact: dict[str, Any]) -> None:
     table = load_table(fact["table"])
@@ -58,6 +59,7 @@ def test_old_names_become_those_of_today(fact: dict[str, Any]) -> None:
         assert moved(renamed(table, old), fact["moves"]) == today
 
 
+@pytest.mark.sweep(6)
 @pytest.mark.parametrize("fact", RENAMED, ids=label)
 def test_a_checkpoint_gets_the_names_of_today(fact: dict[str, Any], tmp_path: Path) -> None:
     old = {name: np.zeros(shape, np.float32) for name, _, shape in fact["variables"]}

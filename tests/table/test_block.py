@@ -148,6 +148,7 @@ def test_bad(raw: bytes, message: str, offset: int | None) -> None:
 GOOD = bytes.fromhex(BLOCKS[2][1])
 
 
+@pytest.mark.sweep(6)
 @pytest.mark.parametrize("size", range(len(GOOD)))
 def test_truncated_at_every_length(size: int) -> None:
     with pytest.raises(CorruptError):

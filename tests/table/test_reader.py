@@ -267,6 +267,7 @@ def test_the_walk_can_be_repeated(path: Path) -> None:
         assert list(reader.items()) == list(reader.items()) == RECORDS
 
 
+@pytest.mark.sweep(8)
 @pytest.mark.parametrize("size", range(0, len(SMALL_BLOCKS), 3))
 def test_truncated(path: Path, size: int) -> None:
     with pytest.raises(CorruptError) as caught:

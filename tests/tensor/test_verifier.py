@@ -17,6 +17,7 @@ from ckpttool.tensor.verifier import make_verifier
 from tests.support import encoder, fixtures
 from tests.support.corruption import flip
 from tests.support.limits import memory_limit
+from tests.support.sweeps import each_bundle
 
 MIB = 1 << 20
 FLOAT = dtype_of_name("float32")
@@ -120,7 +121,7 @@ def test_a_cut_is_noticed(
         assert error.offset is not None and 0 <= error.offset <= size
 
 
-@pytest.mark.parametrize("fixture", fixtures.bundles(), ids=lambda fixture: fixture.name)
+@each_bundle
 def test_fixtures(fixture: fixtures.BundleFixture) -> None:
     with BundleReader(fixture.prefix) as reader:
         checked = 0

@@ -184,6 +184,7 @@ def test_kinds_by_the_graph(name: str) -> None:
     assert kinds[GRAPH_KEY] == "graph"
 
 
+@pytest.mark.sweep(5)
 @pytest.mark.parametrize("name", [*MADE, *FIXTURES])
 def test_keys_and_graph_agree(name: str) -> None:
     by_graph, by_keys = both(name)

@@ -22,7 +22,8 @@ from ckpttool.query.listing import list_tensors
 from ckpttool.query.rows import TensorRow
 from ckpttool.render.jsonout import encode
 from ckpttool.render.listing import tensor_document
-from tests.support.fixtures import BundleFixture, bundle, bundles
+from tests.support.fixtures import BundleFixture, bundle
+from tests.support.sweeps import each_bundle
 
 GUIDE = "v2/tf2.21/guide_legacy_adam/tf_ckpts/ckpt-5"
 PARTITIONED = "v2/tf2.21/partitioned_sharded/model"
@@ -73,7 +74,7 @@ def rules(*patterns: str) -> Selector:
     return Selector(SelectionRule(pattern) for pattern in patterns)
 
 
-@pytest.mark.parametrize("fixture", bundles(), ids=lambda fixture: fixture.name)
+@each_bundle
 def test_a_checkpoint_is_as_its_own_lock(fixture: BundleFixture) -> None:
     with open_checkpoint(fixture.prefix) as ckpt:
         lock = lock_of(ckpt)

@@ -19,9 +19,10 @@ from ckpttool.query.check.finite import NonFinite, find_nonfinite, may_hold_floa
 from ckpttool.query.listing import tensor_rows
 from ckpttool.tensor.dtypes import DTYPES
 from tests.support import encoder
-from tests.support.fixtures import BundleFixture, bundle, bundles
+from tests.support.fixtures import BundleFixture, bundle
 from tests.support.handmade import Bundle
 from tests.support.limits import run_python
+from tests.support.sweeps import each_bundle
 
 # Those that NumPy cannot tell a NaN from: the dtype has none.
 FLOATS = {
@@ -155,7 +156,7 @@ def test_a_dtype_that_is_not_known(tmp_path: Path) -> None:
         find_nonfinite(ckpt, "w", lambda count: None)
 
 
-@pytest.mark.parametrize("fixture", bundles(), ids=lambda fixture: fixture.name)
+@each_bundle
 def test_agrees_with_numpy(fixture: BundleFixture) -> None:
     with open_checkpoint(fixture.prefix) as ckpt:
         rows = [row for row in tensor_rows(ckpt) if may_hold_floats(row)]

@@ -20,8 +20,9 @@ from ckpttool.query.check.lock import read_lock
 from ckpttool.query.listing import list_tensors
 from ckpttool.render.console import Terminal
 from ckpttool.render.listing import SCHEMA, write_listing
-from tests.support.fixtures import BundleFixture, bundles
+from tests.support.fixtures import BundleFixture
 from tests.support.limits import time_limit
+from tests.support.sweeps import each_bundle
 
 TENSOR = {
     "key": "w",
@@ -53,7 +54,7 @@ def without(name: str) -> dict[str, object]:
     return {other: value for other, value in TENSOR.items() if other != name}
 
 
-@pytest.mark.parametrize("fixture", bundles(), ids=lambda fixture: fixture.name)
+@each_bundle
 def test_what_ls_prints_is_a_lock(fixture: BundleFixture, tmp_path: Path) -> None:
     out = io.StringIO()
     with open_checkpoint(fixture.prefix) as ckpt:
@@ -243,6 +244,7 @@ def test_what_cannot_be_read(
         read_lock(make(tmp_path))
 
 
+@pytest.mark.sweep(8)
 @pytest.mark.parametrize("seed", range(200))
 def test_damage_anywhere_is_an_error_or_harmless(seed: int, tmp_path: Path) -> None:
     import random

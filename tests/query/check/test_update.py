@@ -24,8 +24,9 @@ from ckpttool.query.check.lock import read_lock
 from ckpttool.query.check.update import update_lock
 from ckpttool.render.check.lock import write_lock
 from tests.support.calls import Calls
-from tests.support.fixtures import FIXTURES, BundleFixture, bundle, bundles
+from tests.support.fixtures import FIXTURES, BundleFixture, bundle
 from tests.support.schemas import load_schema
+from tests.support.sweeps import each_bundle
 
 RESUMED = "v2/tf2.21/guide_legacy_adam_resumed/tf_ckpts"
 PARTITIONED = "v2/tf2.21/partitioned_sharded/model"
@@ -61,7 +62,7 @@ def keys(path: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("crc", [False, True])
-@pytest.mark.parametrize("fixture", bundles(), ids=lambda fixture: fixture.name)
+@each_bundle
 def test_a_new_lock(fixture: BundleFixture, crc: bool, tmp_path: Path) -> None:
     path = tmp_path / "x.lock.json"
     try:

@@ -46,6 +46,7 @@ def entries(**tensors: str) -> dict[str, BundleEntry]:
     return found
 
 
+@pytest.mark.sweep(5)
 @pytest.mark.parametrize(
     "path", [pytest.param(path, id=os.path.relpath(path, FIXTURES)) for path in graph_addresses()]
 )

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
-
 from ckpttool.checkpoint.open import open_checkpoint
 from ckpttool.checkpoint.selection.select import SelectionRule, Selector
 from ckpttool.query.listing import list_tensors
 from ckpttool.query.tree.build import build_tree
 from ckpttool.query.tree.nodes import TreeNode
-from tests.support.fixtures import BundleFixture, bundle, bundles
+from tests.support.fixtures import BundleFixture, bundle
+from tests.support.sweeps import each_bundle
 
 GUIDE = "v2/tf2.21/guide_legacy_adam/tf_ckpts/ckpt-5"
 
@@ -30,7 +29,7 @@ def test_slots_are_folded_into_their_variable() -> None:
     assert nodes["optimizer/iter"].tensors[0].dtype == "int64"
 
 
-@pytest.mark.parametrize("fixture", bundles(), ids=lambda fixture: fixture.name)
+@each_bundle
 def test_every_tensor_stands_in_the_tree_once(fixture: BundleFixture) -> None:
     with open_checkpoint(fixture.prefix) as ckpt:
         rows = list_tensors(ckpt).rows

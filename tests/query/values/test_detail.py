@@ -28,8 +28,9 @@ from ckpttool.query.values.targets import Target, find_targets
 from ckpttool.query.values.texts import nested
 from ckpttool.tensor.slices import TensorSlice
 from tests.support import encoder, handmade
-from tests.support.fixtures import BundleFixture, bundle, bundles
+from tests.support.fixtures import BundleFixture, bundle
 from tests.support.limits import memory_limit
+from tests.support.sweeps import each_bundle
 
 BIG = np.arange(3000, dtype=np.int32).reshape(30, 100)
 GUIDE = "v2/tf2.21/guide_legacy_adam/tf_ckpts/ckpt-5"
@@ -126,7 +127,7 @@ def test_histograms_on_demand(ckpt: Checkpoint) -> None:
     assert detail.histogram is not None and detail.histogram.counts == (300,) * 10
 
 
-@pytest.mark.parametrize("fixture", bundles(), ids=lambda fixture: fixture.name)
+@each_bundle
 def test_every_value_of_the_fixtures(fixture: BundleFixture) -> None:
     with open_checkpoint(fixture.prefix) as opened:
         details = list(describe_tensors(opened, find_targets(opened), limit=None, nodes=None))

@@ -25,8 +25,9 @@ from ckpttool.query.values.npy import write_npy
 from ckpttool.query.values.parts import ML_DTYPES
 from ckpttool.query.values.targets import Target, find_targets
 from ckpttool.tensor.slices import TensorSlice
-from tests.support.fixtures import BundleFixture, bundle, bundles
+from tests.support.fixtures import BundleFixture, bundle
 from tests.support.limits import memory_limit
+from tests.support.sweeps import each_bundle
 
 ARRAY = np.arange(60, dtype=np.float32).reshape(5, 3, 4)
 
@@ -55,7 +56,7 @@ def saved(array: np.ndarray[Any, Any]) -> bytes:
     return out.getvalue()
 
 
-@pytest.mark.parametrize("fixture", bundles(), ids=lambda fixture: fixture.name)
+@each_bundle
 def test_every_tensor_of_the_fixtures(fixture: BundleFixture, tmp_path: Path) -> None:
     with open_checkpoint(fixture.prefix) as opened:
         for number, (key, entry) in enumerate(opened.entries.items()):

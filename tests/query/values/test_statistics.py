@@ -26,8 +26,9 @@ from ckpttool.query.values.statistics import Statistics, histogram, statistics, 
 from ckpttool.tensor.dtypes import STRING, dtype_of_array, dtype_of_name
 from ckpttool.tensor.slices import TensorSlice
 from ckpttool.tensor.values import object_array
-from tests.support.fixtures import BundleFixture, bundles
+from tests.support.fixtures import BundleFixture
 from tests.support.limits import memory_limit
+from tests.support.sweeps import each_bundle
 
 FLOATS = ("float16", "float32", "float64")
 INTEGERS = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
@@ -203,7 +204,7 @@ def test_the_ends_of_64_bits() -> None:
     assert found.mean == float(Fraction(2**64 + 2**63, 4))
 
 
-@pytest.mark.parametrize("fixture", bundles(), ids=lambda fixture: fixture.name)
+@each_bundle
 def test_every_tensor_of_the_fixtures(fixture: BundleFixture) -> None:
     with open_checkpoint(fixture.prefix) as ckpt:
         for key, entry in ckpt.entries.items():

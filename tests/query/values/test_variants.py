@@ -12,7 +12,8 @@ from ckpttool.checkpoint.open import open_checkpoint
 from ckpttool.errors import CorruptError
 from ckpttool.query.values.variants import VariantDetail, describe_variant
 from ckpttool.tensor.variants import VariantElement
-from tests.support.fixtures import BundleFixture, bundle, bundles
+from tests.support.fixtures import BundleFixture, bundle
+from tests.support.sweeps import each_bundle
 
 VARIANTS = "v2/tf2.21/variants/variants"
 UNLIMITED = b"\xff" * 9 + b"\x01"
@@ -107,7 +108,7 @@ def test_an_iterator_of_tensorflow_1() -> None:
     ]
 
 
-@pytest.mark.parametrize("fixture", bundles(), ids=lambda fixture: fixture.name)
+@each_bundle
 def test_every_variant_of_the_fixtures(fixture: BundleFixture) -> None:
     with open_checkpoint(fixture.prefix) as ckpt:
         for key, entry in ckpt.entries.items():

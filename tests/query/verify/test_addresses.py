@@ -26,6 +26,7 @@ from tests.support.attack import Attack, all_attacks, good
 from tests.support.bombs import BOMBS, Bomb
 from tests.support.fixtures import FIXTURES, read_bytes
 from tests.support.limits import memory_limit, time_limit
+from tests.support.sweeps import each_bundle
 
 MIB = 1 << 20
 # TensorFlow itself lost a tensor that has no elements when it wrote this one, and cannot restore
@@ -52,7 +53,7 @@ def codes(report: Report) -> set[str]:
     return {each.code for each in report.findings}
 
 
-@pytest.mark.parametrize("fixture", fixtures.bundles(), ids=lambda each: each.name)
+@each_bundle
 def test_fixtures_are_sound(fixture: fixtures.BundleFixture) -> None:
     (report,) = verify(fixture.prefix)
     lost = LOST.get(fixture.name, [])
@@ -102,6 +103,7 @@ def test_broken_rules_of_the_format(attack: Attack, tmp_path: Path) -> None:
     assert codes(report) <= set(CODES)
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("bomb", BOMBS, ids=str)
 def test_claims_to_be_huge(bomb: Bomb, tmp_path: Path) -> None:
     prefix = str(tmp_path / "m")

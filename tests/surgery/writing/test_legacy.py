@@ -92,6 +92,7 @@ def test_there_and_back(fixture: LegacyFixture, tmp_path: Path) -> None:
         assert read_bytes(receipt.shards[0].path) == read_bytes(fixture.paths[0])
 
 
+@pytest.mark.sweep(6)
 @pytest.mark.parametrize("fixture", NAME_BASED, ids=lambda fixture: fixture.name)
 @pytest.mark.parametrize("how", [Recoding(), Recoding(shards=3), Recoding(join_slices=True)])
 def test_bundles(fixture: BundleFixture, how: Recoding, tmp_path: Path) -> None:

@@ -40,6 +40,7 @@ from tests.support.conversions import write_v1
 from tests.support.fixtures import BundleFixture, bundles
 from tests.support.handmade import Bundle
 from tests.support.refusals import refused
+from tests.support.sweeps import each_bundle
 
 
 @pytest.fixture(autouse=True)
@@ -57,7 +58,7 @@ def small(tmp_path: Path) -> str:
 WITH_EMPTY_SHARDS = {"v2/tf2.21/max_shard_size_lost/ckpt-1"}
 
 
-@pytest.mark.parametrize("fixture", bundles(), ids=lambda fixture: fixture.name)
+@each_bundle
 def test_a_plan_that_changes_nothing_gives_the_same(fixture: BundleFixture, tmp_path: Path) -> None:
     # A copy: the fixtures may be another's, or lie on another file system, and not be linkable.
     prefix = copy_of(fixture.name, tmp_path / "src")

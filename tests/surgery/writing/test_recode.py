@@ -35,9 +35,10 @@ from tests.support.conversions import (
     old_strings,
     write_v1,
 )
-from tests.support.fixtures import BundleFixture, bundle, bundles, digest
+from tests.support.fixtures import BundleFixture, bundle, digest
 from tests.support.refusals import refused
 from tests.support.surgery import spoil
+from tests.support.sweeps import each_bundle
 
 V1_DTYPES = list(_MOST_BYTES)
 
@@ -47,6 +48,7 @@ def _do_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "fsync", lambda fd: None)
 
 
+@pytest.mark.sweep(6)
 @pytest.mark.parametrize("fixture", legacy_fixtures(), ids=lambda fixture: fixture.name)
 @pytest.mark.parametrize(
     "how", [Recoding(), Recoding(join_slices=True), Recoding(shards=3), Recoding(max_shard_size=1)]
@@ -69,7 +71,7 @@ def test_every_v1_fixture(fixture: LegacyFixture, how: Recoding, tmp_path: Path)
     )
 
 
-@pytest.mark.parametrize("fixture", bundles(), ids=lambda fixture: fixture.name)
+@each_bundle
 @pytest.mark.parametrize("count", [1, 3])
 def test_every_bundle_spread_anew(fixture: BundleFixture, count: int, tmp_path: Path) -> None:
     receipt = convert(fixture.prefix, tmp_path / "m", recoding=Recoding(shards=count))

@@ -1,7 +1,7 @@
-"""`python -m ckpttool` is `ckpt`, and this is where both begin.
+"""The start of `ckpt` and of `python -m ckpttool`.
 
-To import the commands takes a tenth of a second. Whoever interrupts the program in that time, or
-gives it too little memory for that, is told in a line, as later.
+Importing the commands takes a tenth of a second. An interrupt in that time, or too little memory
+for it, is reported in one line, as later.
 """
 
 from __future__ import annotations
@@ -10,19 +10,19 @@ import os
 import signal
 import sys
 
-TYPE_CHECKING = False  # not that of `typing`: an interrupt meanwhile would show a traceback
+TYPE_CHECKING = False  # not from `typing`: an interrupt during its import would show a traceback
 if TYPE_CHECKING:
     from types import FrameType
     from typing import NoReturn
 
-# What NumPy takes of the address space when it is imported. Short of that, a library that it
-# brings ends the process with the exit code of a negative answer.
+# The address space that importing NumPy needs. With less, one of its libraries ends the process
+# with the exit code of a negative answer.
 _NUMPY = 96 << 20
 
 
 def script() -> NoReturn:
     """Run `ckpt` as a program of its own."""
-    # NumPy brings a library that starts a thread for each processor, none of which is needed.
+    # OpenBLAS, which comes with NumPy, starts a thread for each processor; none is needed.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _interrupted)
@@ -42,10 +42,10 @@ def script() -> NoReturn:
 
 
 class _Room:
-    """Finds no module, but looks for room before NumPy is imported."""
+    """A finder that finds no module, but checks for memory before NumPy is imported."""
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> None:
-        """Raise MemoryError where there is none."""
+        """Raise MemoryError if there is too little for NumPy."""
         if name == "numpy":
             import mmap
 

@@ -18,7 +18,7 @@ _MAX_PART = 1000
 
 
 class CkptError(Exception):
-    """Base of all errors here; `str()` of it is one printable line.
+    """Base of all errors of ckpttool; its `str()` is one printable line.
 
     Args:
         message: what is wrong, without the place.
@@ -58,8 +58,8 @@ class CkptError(Exception):
         return self
 
     def __reduce__(self) -> tuple[object, ...]:
-        # An exception is unpickled from its positional arguments alone, and comes back from a
-        # worker process only if it can be.
+        # Pickle rebuilds an exception from its positional arguments alone. Without this, an error
+        # would not come back from a worker process.
         return _rebuild, (type(self), self.args, self.__dict__)
 
     def __str__(self) -> str:
@@ -83,7 +83,7 @@ def _rebuild(kind: type[_E], args: tuple[object, ...], state: dict[str, object])
 
 
 def _shortened(text: str) -> str:
-    """Cut what would fill a screen; names and lists in a file may be megabytes long."""
+    """Shorten a long text in the middle; names and lists in a file may be megabytes long."""
     if len(text) <= _MAX_PART:
         return text
     return f"{text[: _MAX_PART // 2]} … {text[-_MAX_PART // 2 :]}"
@@ -91,7 +91,7 @@ def _shortened(text: str) -> str:
 
 @contextmanager
 def located(key: str, path: str | None = None) -> Iterator[None]:
-    """Fill in the key, and the path, of errors that are raised meanwhile."""
+    """Fill in the key and the path of errors raised in the block."""
     try:
         yield
     except CkptError as error:
@@ -104,7 +104,7 @@ class CorruptError(CkptError):
 
 
 class TruncatedError(CorruptError):
-    """A file or a record ends before what it promises."""
+    """A file or a record is shorter than it says."""
 
 
 class ChecksumError(CorruptError):
@@ -140,7 +140,7 @@ class ChangedError(CkptError):
 
 
 class UnsupportedError(CkptError):
-    """Well-formed, but beyond what is understood here: a dtype, a compression, a version."""
+    """Well-formed, but not supported: a dtype, a compression, a version."""
 
 
 class NotFoundError(CkptError):
@@ -170,11 +170,11 @@ class SelectionError(CkptError, ValueError):
 
 
 class DestinationError(CkptError):
-    """A checkpoint must not be written there: it exists, or shares files with the source."""
+    """The destination must not be written: it exists, or shares files with the source."""
 
 
 class SurgeryError(CkptError):
-    """A change was asked for that must not be made."""
+    """The requested change must not be made."""
 
 
 class KeyCollisionError(SurgeryError):
@@ -182,4 +182,4 @@ class KeyCollisionError(SurgeryError):
 
 
 class InvalidTensorError(CkptError, ValueError):
-    """A tensor that was handed over for writing cannot be stored as asked."""
+    """A tensor given for writing cannot be stored as asked."""

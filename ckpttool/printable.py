@@ -1,8 +1,8 @@
 r"""Text from files, made safe to print and to read back.
 
 A name in a checkpoint may hold anything: terminal escape codes, newlines, marks that turn the
-reading direction. What people see is therefore written with these characters spelled out, and the
-spelling is reversible, so that a name copied from the screen still selects the tensor.
+reading direction. Such characters are shown spelled out. The spelling is reversible: a name copied
+from the screen selects the tensor.
 
     character                                  spelled
     backslash                                  \\
@@ -29,11 +29,7 @@ _FROM_SHORT = {"\\": "\\", "t": "\t", "n": "\n", "r": "\r"}
 
 
 def printable(text: str) -> str:
-    """Spell out every character of `text` that a terminal might act on or hide.
-
-    Args:
-        text: any string; bytes that are not UTF-8 are expected as surrogate escapes.
-    """
+    """Spell out every character of `text` that a terminal might act on or hide."""
     if _PLAIN.match(text):
         return text
     return "".join(_spell(char) for char in text)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 from ckpttool.bundle.entry import BundleEntry, BundleHeader
@@ -94,12 +93,7 @@ class BundleWriter:
     def __enter__(self) -> BundleWriter:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, *rest: object) -> None:
         try:
             if kind is None:
                 self.finish()

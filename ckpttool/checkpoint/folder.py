@@ -21,7 +21,7 @@ from ckpttool.bundle.naming import INDEX_SUFFIX, index_path, shard_path, split_s
 from ckpttool.checkpoint.generation import Generation, table_generation
 from ckpttool.checkpoint.named import checkpoint_name, is_of_windows, other_paths, part_name
 from ckpttool.checkpoint.state import STATE_NAME, read_state
-from ckpttool.errors import CkptError, FileAccessError
+from ckpttool.errors import CkptError
 from ckpttool.legacy import naming
 from ckpttool.storage.source import file_error
 from ckpttool.storage.temporary import split_temporary
@@ -118,9 +118,7 @@ def file_status(path: str) -> os.stat_result | None:
         return os.stat(path)
     except (FileNotFoundError, NotADirectoryError):
         return None
-    except ValueError as error:  # a NUL in the path
-        raise FileAccessError(str(error), path=path) from error
-    except OSError as error:
+    except (OSError, ValueError) as error:
         found = file_error(error, path)
         if "too long" in found.message:
             return None
@@ -243,9 +241,7 @@ def _entries(folder: str) -> dict[str, os.DirEntry[str]]:
         with os.scandir(folder or os.curdir) as listing:
             return {entry.name: entry for entry in listing}
     except (OSError, ValueError) as error:
-        if isinstance(error, OSError):
-            raise file_error(error, folder or os.curdir) from error
-        raise FileAccessError(str(error), path=folder) from error
+        raise file_error(error, folder or os.curdir) from error
 
 
 def _listed(folder: str) -> tuple[str | None, list[str]]:

@@ -3,9 +3,9 @@
 varint      variable-length and fixed-width integers
 checksum    crc32c, its masked form, and the crc32c of parts in a row
 wire        the fields of small protobuf messages
-walk        the fields of messages that are too large to be held
-version     the message that says who may read a file
-json_text   JSON of strangers, and the lines of its faults
-text        names: bytes in the files, text in programs
+walk        the fields of protobuf messages too large for memory
+version     VersionDef: which readers may read a file
+json_text   strict JSON, with the line of a fault
+text        keys and names: bytes in files, text in programs
 ordered     numbers and strings whose bytes sort as they do
 """

@@ -24,10 +24,10 @@ _Function = Callable[[Buffer, int], int]
 
 
 def _load() -> _Function:
-    """Return the function of the library, by way of its extension module alone.
+    """Return the library's function, from its extension module alone.
 
-    To know its own version the library reads the metadata of its package, which takes a fifth of
-    the time that listing a checkpoint takes. Where it is built in another way it is imported whole.
+    The library's `__init__` reads its package metadata to know its version, which takes a fifth of
+    the time of `ckpt ls`. A library built in another way is imported whole.
     """
     package = None if "crc32c" in sys.modules else PathFinder.find_spec("crc32c")
     if package is not None and package.submodule_search_locations is not None:
@@ -53,7 +53,7 @@ def crc32c(data: Buffer, crc: int = 0) -> int:
 
 
 def mask(crc: int) -> int:
-    """Return the form in which `crc` is stored."""
+    """Return the stored form of `crc`."""
     return (((crc >> 15) | (crc << 17)) + _MASK_DELTA) & _U32
 
 
@@ -69,13 +69,7 @@ _X_TO_8 = 1 << 23
 
 
 def joined_crc(first: int, second: int, second_size: int) -> int:
-    """Return the crc32c of two parts, one behind the other.
-
-    Args:
-        first: crc32c of the first part.
-        second: crc32c of the second part.
-        second_size: how many bytes the second part has.
-    """
+    """Return the crc32c of two parts in a row, from those of each; `second_size` is in bytes."""
     return _multiply(first, _power(second_size)) ^ second
 
 

@@ -1,8 +1,9 @@
-"""JSON of strangers: read strictly, with the lines of whatever is wrong with it.
+"""Strict JSON, with the line of each fault.
 
-An object that has a name twice, and words such as NaN that only Python takes for numbers, are
-refused; so are values nested deeper than Python can follow. Where something is wrong the text is
-gone through once more, token by token, in time that is linear in it: only then are lines of use.
+Refused are: an object with the same name twice, words such as NaN that only Python takes for
+numbers, and values nested too deep. Python's `json` accepts the first two and gives no line of a
+value. So after a fault a scan by tokens, in linear time, finds the line; valid JSON never pays
+for it.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ class JsonError(ValueError):
         problem: what is wrong.
         line: where, counted from 1.
         column: where in the line, for an error of syntax.
-        name: what an object has twice, if it is that.
-        word: what Python would have read as a number, if it is that.
+        name: the name that an object has twice, if that is the fault.
+        word: the word that Python would have read as a number, if that is the fault.
     """
 
     def __init__(
@@ -55,10 +56,10 @@ class JsonError(ValueError):
 
 
 def load_json(text: str) -> object:
-    """Return the value that a JSON text is; an integer of too many digits is infinite.
+    """Return the value of a JSON text; an integer of too many digits is infinite.
 
     Raises:
-        JsonError: it is not JSON, or not strictly.
+        JsonError: it is not strict JSON.
     """
     try:
         return strict_decoder(_integer).decode(text)
@@ -75,10 +76,10 @@ def load_json(text: str) -> object:
 
 
 def strict_decoder(integer: Callable[[str], Any] = int) -> json.JSONDecoder:
-    """Return a decoder that raises `JsonError`, without a line, for what JSON does not have.
+    """Return a decoder that raises `JsonError`, without a line, for what is not strict JSON.
 
     Args:
-        integer: makes a number of its digits.
+        integer: converts the digits of an integer.
     """
     return json.JSONDecoder(
         object_pairs_hook=_members, parse_int=integer, parse_constant=_no_number
@@ -96,12 +97,12 @@ def shortened(text: str) -> str:
 
 
 def line_of(text: str, path: Sequence[str | int]) -> int:
-    """Return the line, counted from 1, of the value that a path leads to, or of its member.
+    """Return the line, counted from 1, of the value at a path, or of its member.
 
     Args:
         text: valid JSON.
-        path: names of members and indices in lists, outermost first; where it leads to nothing
-            the line is that of the innermost value on the way.
+        path: names of members and indices in lists, outermost first. If it leads nowhere, the
+            innermost value on the way counts.
     """
     best, found = -1, 0
     for stack, offset in _places(text):
@@ -164,9 +165,9 @@ def _line_of_word(text: str, word: str) -> int:
 
 
 def _places(text: str) -> Iterator[tuple[list[str | int], int]]:
-    """Yield each value of a JSON text: the path to it, and where it, or its name, begins.
+    """Yield the path of each value of a JSON text, and where the value or its name begins.
 
-    The path is one list that changes from value to value.
+    The path is one list, changed in place.
     """
     stack: list[str | int] = []
     in_object: list[bool] = []

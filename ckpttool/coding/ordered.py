@@ -4,27 +4,15 @@ num 300       02 01 2c           count of significant bytes, then those, highest
 str "a\0b"    61 00 ff 62 00 01  00 -> 00 ff, ff -> ff 00; 00 01 ends it
 snum 5        85                 the leading run of ones counts the bytes
 snum 64       c0 40
-snum -1       7f                 negative: every bit of the above is turned
+snum -1       7f                 negative: every bit inverted
 """
 
 from __future__ import annotations
 
 from ckpttool.errors import CorruptError, TruncatedError
 
-# By length in bytes: what the first two bytes of a signed number are XORed with.
-_HEADERS = (
-    (0x00, 0x00),
-    (0x80, 0x00),
-    (0xC0, 0x00),
-    (0xE0, 0x00),
-    (0xF0, 0x00),
-    (0xF8, 0x00),
-    (0xFC, 0x00),
-    (0xFE, 0x00),
-    (0xFF, 0x00),
-    (0xFF, 0x80),
-    (0xFF, 0xC0),
-)
+# By length in bytes: the mask for the first two bytes of a signed number, a run of ones.
+_HEADERS = tuple(divmod(0xFFFF << 16 - length & 0xFFFF, 256) for length in range(11))
 
 
 def encode_num(value: int) -> bytes:
@@ -97,7 +85,7 @@ def decode_signed(data: bytes, pos: int) -> tuple[int, int]:
     raw[0] ^= _HEADERS[length][0]
     if length > 1:
         raw[1] ^= _HEADERS[length][1]
-    # What is left above the value bits is a copy of the sign; a single byte keeps none of it.
+    # The bits above the value are copies of the sign; a single byte has none.
     value = int.from_bytes((b"\xff" if turned else b"\x00") + bytes(raw), "big", signed=True)
     if not -(1 << 63) <= value < 1 << 63 or encode_signed(value) != data[pos : pos + length]:
         raise CorruptError("an ordered number is not in its shortest form", offset=pos)

@@ -1,7 +1,7 @@
-"""Keys and other names: bytes in the files, text in programs.
+"""Keys and other names: bytes in files, text in programs.
 
-Names are UTF-8 by convention alone. A byte that is no UTF-8 becomes a surrogate escape, as in the
-names of files in Python, so that every name can be held as text and written back as it was.
+Names are UTF-8 by convention only. A byte that is not UTF-8 becomes a surrogate escape, as in
+Python's file names, so every name survives the round trip.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ def decode_text(raw: bytes | bytearray | memoryview) -> str:
 
 
 def encode_text(text: str) -> bytes:
-    """Return the bytes that a text stands for; texts sort by them as keys do in a table.
+    """Return the bytes of a text; sorting by them gives the order of keys in a table.
 
     Raises:
-        UnicodeEncodeError: it has a surrogate that stands for no byte.
+        UnicodeEncodeError: it has a surrogate that is no escaped byte.
     """
     return text.encode("utf-8", ESCAPE)

@@ -1,8 +1,8 @@
-"""The message by which a writer says who may read what it wrote.
+"""VersionDef: which readers may read a file, as its writer says.
 
     VersionDef    producer=1 int32   min_consumer=2 int32   bad_consumers=3 repeated int32
 
-A number may come as it is or, the repeated ones, packed.
+The repeated numbers may be packed or not.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ class Version(NamedTuple):
     bad_consumers: tuple[int, ...] = ()
 
     def check(self, known: int, what: str) -> None:
-        """Check that readers of version `known` may read on.
+        """Check that readers of version `known` may read the file.
 
         Args:
             known: our version of the format.
-            what: what was written, for messages.
+            what: the kind of file, for messages.
 
         Raises:
-            CorruptError: there is no such version.
-            UnsupportedError: they must keep out.
+            CorruptError: the producer's version is negative.
+            UnsupportedError: such readers must not read it.
         """
         if self.producer < 0:
             raise CorruptError(f"the {what} names format version {self.producer}")
@@ -49,11 +49,7 @@ class Version(NamedTuple):
 
 
 def decode_version(data: bytes) -> Version:
-    """Decode a VersionDef.
-
-    Raises:
-        CorruptError: it is malformed.
-    """
+    """Decode a VersionDef; `CorruptError` if it is malformed."""
     producer = min_consumer = 0
     bad: list[int] = []
     for number, kind, value, _ in wire.decode_fields(data):

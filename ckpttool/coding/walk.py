@@ -1,7 +1,7 @@
-"""The fields of a protobuf message that may be too large to be held in memory.
+"""The fields of a protobuf message that may be too large for memory.
 
-`wire` takes a message as bytes. Here it lies in something that gives its bytes on demand, and only
-what is asked for is read.
+`wire` takes a message as bytes. Here a source gives its bytes on demand, and only what is needed
+is read.
 """
 
 from __future__ import annotations
@@ -25,21 +25,14 @@ class Bytes(Protocol):
         """How many there are."""
 
     def read_at(self, pos: int, length: int) -> bytes:
-        """Return `length` bytes from `pos`, which are there."""
+        """Return `length` bytes from `pos`; the caller keeps within the size."""
 
     def chunks(self, pos: int, length: int, *, chunk_size: int) -> Iterator[memoryview]:
         """Yield bytes in pieces, each valid until the next is asked for."""
 
 
 class Field(NamedTuple):
-    """A field of a message.
-
-    Attributes:
-        number: the field's number.
-        kind: its wire type.
-        start: where its value begins: behind the length, where it has one.
-        stop: where its value ends.
-    """
+    """A field of a message: number, wire type, and where its value (without length) lies."""
 
     number: int
     kind: int
@@ -48,13 +41,7 @@ class Field(NamedTuple):
 
 
 class MessageWalk:
-    """Goes through the fields of one message.
-
-    Args:
-        source: the bytes among which the message lies.
-        start: where it begins.
-        stop: where it ends.
-    """
+    """Goes through the fields of the message that lies from `start` to `stop` in a source."""
 
     def __init__(self, source: Bytes, start: int, stop: int) -> None:
         self._source = source
@@ -64,7 +51,7 @@ class MessageWalk:
         self._window_at = start
 
     def fields(self) -> Iterator[Field]:
-        """Yield the fields in order; `take` gives the bytes of the one just yielded.
+        """Yield the fields in order.
 
         Raises:
             CorruptError: the bytes are not a sequence of fields; `offset` counts from the start of

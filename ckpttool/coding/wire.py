@@ -3,8 +3,8 @@
     field    tag varint = number << 3 | wire type, then by wire type
              0 varint   1 eight bytes   2 length varint, bytes   5 four bytes
 
-Large messages go through the protobuf library. An index has a small one per tensor, up to millions
-of them, and `ckpt ls` has to answer before that library would be imported.
+Hand-written, because importing the protobuf library takes as long as a whole `ckpt ls`. Large
+messages go through the library.
 """
 
 from __future__ import annotations

@@ -10,7 +10,6 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import chain
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 from ckpttool.coding.text import encode_text
@@ -123,12 +122,7 @@ class LegacyWriter:
     def __enter__(self) -> LegacyWriter:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, *rest: object) -> None:
         try:
             if kind is None:
                 self.finish()

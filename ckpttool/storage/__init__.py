@@ -1,12 +1,12 @@
-"""Files and folders, whatever is in them.
+"""Files and folders, whatever their contents.
 
 source         reading: sized and bounds-checked
-folders        making them, making names durable
+folders        making folders, making names durable
 work           progress, and the number of threads
 locks          one writer at a time
 staging        writing: temporary siblings that become visible together or not at all
 staged_file    one temporary file, changed through its descriptor only
 staged_folder  a folder that appears whole
 temporary      the names of temporary files
-leftovers      which runs are alive, and what the others left behind
+leftovers      temporary files of dead runs
 """

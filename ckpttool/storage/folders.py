@@ -1,4 +1,4 @@
-"""Folders: making one, making its names durable, keeping other writers out of it."""
+"""Folders: held open, made, their names made durable."""
 
 from __future__ import annotations
 
@@ -8,24 +8,23 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from ckpttool.errors import FileAccessError
 from ckpttool.storage.source import Inode, file_error, inode_of
 
-# How file systems say that they cannot do this at all.
+# The errors of a file system that lacks an operation.
 NOT_SUPPORTED = (errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
-# Of `renameat2`.
-_RENAME_EXCHANGE = 2
+_RENAME_EXCHANGE = 2  # a flag of `renameat2`
 _FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
 class OpenFolder:
-    """A folder held open: what is done in it is done there, wherever its path leads by then.
+    """A folder held open: all work happens in this folder, even if its path changes meanwhile.
 
-    Names are those of files in it, never paths. No link is followed. Errors are `OSError`.
+    Arguments called `name` are names in the folder, not paths. No link is followed. Errors are
+    `OSError`.
 
     Args:
         path: of the folder; empty for the current one.
-        within: an open folder that it has that name in, which must not be a link.
+        within: an open folder in which `path` is a name; a link is refused.
 
     Raises:
         OSError, ValueError: it cannot be opened.
@@ -42,14 +41,14 @@ class OpenFolder:
         self.close()
 
     def close(self) -> None:
-        """Let go of it."""
+        """Close the descriptor."""
         fd, self._fd = self._fd, -1
         if fd >= 0:
             with suppress(OSError):
                 os.close(fd)
 
     def anchor(self) -> str | None:
-        """Return a path that leads here whatever the folder is called; None if there is none."""
+        """Return a path that stays valid when the folder is renamed; None if there is none."""
         path = f"/proc/self/fd/{self._fd}"
         with suppress(OSError):
             if os.path.samestat(os.stat(path), self.own_status()):
@@ -57,11 +56,11 @@ class OpenFolder:
         return None
 
     def own_status(self) -> os.stat_result:
-        """Return what the folder itself is."""
+        """Return the status of the folder itself."""
         return os.fstat(self._fd)
 
     def set_mode(self, mode: int) -> None:
-        """Say who may do what in it."""
+        """Set its permission bits."""
         os.fchmod(self._fd, mode)
 
     def names(self) -> list[str]:
@@ -73,17 +72,17 @@ class OpenFolder:
         os.mkdir(name, dir_fd=self._fd)
 
     def create(self, name: str, mode: int) -> int:
-        """Make a file that is not there yet and return a descriptor to write to it."""
+        """Create a new file and return a descriptor to write to it."""
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         return os.open(name, flags, mode, dir_fd=self._fd)
 
     def open(self, name: str) -> int:
-        """Return a descriptor to read a file, without waiting for what may be no file."""
+        """Return a descriptor to read a file; does not wait for the writer of a named pipe."""
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         return os.open(name, flags, dir_fd=self._fd)
 
     def status(self, name: str) -> os.stat_result | None:
-        """Return what has a name, links not followed; None if nothing has."""
+        """Return the status of a name; None if there is no such name."""
         try:
             return os.stat(name, dir_fd=self._fd, follow_symlinks=False)
         except FileNotFoundError:
@@ -103,19 +102,19 @@ class OpenFolder:
         os.symlink(target, name, dir_fd=self._fd)
 
     def rename(self, name: str, other: str) -> None:
-        """Give a file another name; who has that now loses it."""
+        """Rename a file; a file of the new name is replaced."""
         os.rename(name, other, src_dir_fd=self._fd, dst_dir_fd=self._fd)
 
     def target(self, name: str) -> str:
-        """Return what a symbolic link says."""
+        """Return the target of a symbolic link."""
         return os.readlink(name, dir_fd=self._fd)
 
     def unlink(self, name: str) -> None:
-        """Take a name away from a file."""
+        """Remove a name."""
         os.unlink(name, dir_fd=self._fd)
 
     def remove(self, name: str) -> bool:
-        """Take a name away; tell whether it is gone. That it cannot be taken is no error."""
+        """Remove a name; tell whether it is gone. Failure is no error."""
         try:
             self.unlink(name)
         except FileNotFoundError:
@@ -138,11 +137,12 @@ class OpenFolder:
         return bool(rename(self._fd, one, self._fd, two, _RENAME_EXCHANGE) == 0)
 
     def remove_tree(self, name: str, inode: Inode | None) -> bool:
-        """Remove a folder with all that is in it; tell whether its name is gone.
+        """Remove a folder with its contents; tell whether its name is gone.
 
         Args:
             name: of the folder.
-            inode: which one it is; another one, or a link, stays. If None, it goes if it is empty.
+            inode: of the folder; any other folder, or a link, stays. If None, only an empty folder
+                is removed.
         """
         try:
             if inode is not None:
@@ -191,7 +191,7 @@ def new_folder(folder: str) -> Iterator[str]:
     Raises:
         CkptError: it cannot be made.
     """
-    # Looked at before it is made: an interrupt may come right after that.
+    # Checked first: an interrupt may come right after the folder is made.
     there = not folder or os.path.isdir(folder)
     try:
         make_folder(folder)
@@ -213,10 +213,8 @@ def make_folder(folder: str) -> None:
         return
     try:
         os.mkdir(folder)
-    except OSError as error:
+    except (OSError, ValueError) as error:
         raise file_error(error, folder) from error
-    except ValueError as error:  # a NUL, or text that no file system can spell
-        raise FileAccessError(str(error), path=folder) from error
     try:
         sync_folder(os.path.dirname(folder) or os.curdir)
     except BaseException:

@@ -1,14 +1,14 @@
-"""What killed runs left behind, told from what others are still at.
+"""Temporary files of killed runs, as opposed to those of runs still at work.
 
-All temporary names of a set of files have its tag in them. Before the first of them a lock file is
-made, which is removed after the last:
+All temporary names of a set of files contain its tag. A lock file is made before the first of them
+and removed after the last:
 
     .ckpt-3.index.9f86d081884c7d65.ckpt-tmp
     .9f86d081884c7d65.ckpt-lock
 
-As long as the run lives it holds that file locked, and whatever way it ends the operating system
-lets go of the lock. So a tag whose lock can be had is that of a dead run. Of a tag without a lock
-file, as on a file system without locks, nobody knows; there a day without a change tells.
+A running process holds the lock; when it ends, in whatever way, the operating system releases it.
+So a tag whose lock is free belongs to a dead run. Without a lock file (as on a file system without
+locks) a set counts as dead after a day without a change.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class SetLock:
         self._held = False
 
     def __del__(self) -> None:
-        self._close()  # whoever writes there next removes the file
+        self._close()  # the next run that writes there removes the file
 
     def acquire(self) -> None:
         """Make the lock file and lock it.
@@ -67,7 +67,7 @@ class SetLock:
         Raises:
             OSError: the file cannot be made.
         """
-        self._held = True  # before it is made: an interrupt may come right after that
+        self._held = True  # set first: an interrupt may come right after the file is made
         while True:
             self._fd = self._folder.create(self._name, 0o600)
             try:
@@ -77,10 +77,10 @@ class SetLock:
                 return
             if self._is_there():
                 return
-            self._close()  # somebody took it for one of a dead run
+            self._close()  # somebody removed it as that of a dead run
 
     def release(self, *, remove: bool = True) -> None:
-        """Let go of the lock; the folder must be open still.
+        """Release the lock; the folder must still be open.
 
         Args:
             remove: remove the lock file; not where files of the set could not be removed.
@@ -112,11 +112,11 @@ def destination_of(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class DeadSet:
-    """What a run left that was killed.
+    """The temporary files of a killed run.
 
     Attributes:
         begun: when its lock was made, in ns.
-        names: its temporary files, by what stands in their names for those to be.
+        names: stem of each file's final name -> its temporary name.
     """
 
     begun: int
@@ -124,7 +124,7 @@ class DeadSet:
 
 
 def dead_sets(folder: str, destination: str) -> list[DeadSet]:
-    """Return what runs left that wrote to a destination, as far as it is known that they are dead.
+    """Return what runs known to be dead left behind for a destination.
 
     Args:
         folder: the folder; empty for the current one.
@@ -141,9 +141,7 @@ def dead_sets(folder: str, destination: str) -> list[DeadSet]:
 
 
 def clear_leftovers(folder: str, destinations: Collection[str], own: str = "") -> None:
-    """Remove what dead runs left behind that wrote to the same destinations.
-
-    What cannot be removed stays.
+    """Remove what dead runs left behind for the same destinations, as far as possible.
 
     Args:
         folder: the folder; empty for the current one.
@@ -162,7 +160,7 @@ def clear_leftovers(folder: str, destinations: Collection[str], own: str = "") -
 
 @contextmanager
 def _if_dead(folder: str, tag: str, names: list[str]) -> Iterator[bool]:
-    """Tell whether the run that had a tag is dead; if so its lock file goes in the end."""
+    """Tell whether the run that had a tag is dead; if so, remove its lock file at the end."""
     path = os.path.join(folder, f".{tag}{LOCK_SUFFIX}")
     with ExitStack() as held:
         try:
@@ -210,14 +208,14 @@ def _sets(folder: str) -> dict[str, list[tuple[str, str]]]:
 def _is_abandoned(path: str) -> bool:
     """Tell whether nothing has happened to a file for a long time."""
     try:
-        # Not the time of the last writing: a second name of a file has that of the first.
+        # Not mtime: a hard link shares that of the original file.
         return time.time() - os.lstat(path).st_ctime > _ABANDONED
     except OSError:
         return False
 
 
 def _belongs(stem: str, destination: str) -> bool:
-    """Tell whether what a temporary name stands for is a file of a destination."""
+    """Tell whether the stem of a temporary name is that of a file of a destination."""
     if stem.startswith(destination) and _MEMBER.match(stem, len(destination)):
         return True
     return stands_for_part(stem, destination)

@@ -19,11 +19,11 @@ _PAUSES = (0.01, 0.25)
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How long to wait for a lock that another process has.
+    """How long to wait for a lock that another process holds.
 
     Attributes:
         seconds: at most.
-        tell: told once, after a second, who is waited for.
+        tell: called once, after a second, with a message that names the holder.
     """
 
     seconds: float = LOCK_TIMEOUT
@@ -32,25 +32,19 @@ class Patience:
 
 @contextmanager
 def locked_folder(folder: str, patience: Patience | None = None) -> Iterator[None]:
-    """Hold the lock of a folder; wait for it if another process has it.
+    """Hold the lock of an existing folder; wait if another process holds it.
 
-    The lock is on the open folder itself, so nothing is left behind, whatever way the process ends.
-    Programs that do not ask for it, such as a trainer, are not kept out. On file systems without
-    locks there is none.
-
-    Args:
-        folder: an existing folder.
-        patience: how long to wait.
+    The lock is on the open folder itself, so nothing is left behind however the process ends. It is
+    advisory: a trainer that does not ask for it is not kept out. On file systems without locks
+    there is none.
 
     Raises:
         FileAccessError: the folder cannot be opened, or another process kept its lock.
     """
     try:
         fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    except OSError as error:
+    except (OSError, ValueError) as error:
         raise file_error(error, folder) from error
-    except ValueError as error:
-        raise FileAccessError(str(error), path=folder) from error
     try:
         _wait(fd, folder, patience or Patience())
         yield
@@ -79,7 +73,7 @@ def _wait(fd: int, folder: str, patience: Patience) -> None:
 
 
 def _taken(fd: int) -> bool:
-    """Take the lock if it is free; also tell so where the file system has none."""
+    """Take the lock if it is free; also True on a file system without locks."""
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -90,7 +84,7 @@ def _taken(fd: int) -> bool:
 
 
 def _holder(fd: int) -> str:
-    """Return who has the lock, as far as the operating system tells."""
+    """Return who holds the lock, as far as the operating system tells."""
     with suppress(OSError, ValueError, IndexError):
         status = os.fstat(fd)
         place = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}:{status.st_ino}"

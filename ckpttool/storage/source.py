@@ -10,7 +10,6 @@ import stat
 import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass
-from types import TracebackType
 from typing import BinaryIO
 
 from ckpttool.errors import CkptError, FileAccessError, MissingFileError, TruncatedError
@@ -18,14 +17,16 @@ from ckpttool.errors import CkptError, FileAccessError, MissingFileError, Trunca
 CHUNK_SIZE = 1 << 20
 # Below this a copy costs less than a map.
 _MAP_FROM = 1 << 17
-# Each map holds a file descriptor; a quarter of those that a process may have is enough.
+# Each map holds a file descriptor; at most a quarter of the process's limit is used.
 _MAX_FILES = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
 _MAX_MAPS = 4096 if _MAX_FILES == resource.RLIM_INFINITY else min(_MAX_FILES // 4, 4096)
 _live_maps: weakref.WeakSet[mmap.mmap] = weakref.WeakSet()
 
 
-def file_error(error: OSError, path: str) -> CkptError:
-    """Return the error of our own tree that says what the operating system said of `path`."""
+def file_error(error: OSError | ValueError, path: str) -> CkptError:
+    """Return our own error for what the operating system, or Python, said of a path."""
+    if isinstance(error, ValueError):  # a NUL, or text that no file system can spell
+        return FileAccessError(str(error), path=path)
     if isinstance(error, FileNotFoundError):
         return MissingFileError("no such file", path=path)
     return FileAccessError((error.strerror or str(error)).lower(), path=path)
@@ -33,17 +34,15 @@ def file_error(error: OSError, path: str) -> CkptError:
 
 @contextlib.contextmanager
 def open_input(path: str) -> Iterator[BinaryIO]:
-    """Open a file that the user names, be it a pipe; "-" is standard input, which stays open.
+    """Open a file or pipe that the user names; "-" is standard input, which stays open.
 
     Raises:
         MissingFileError, FileAccessError: it cannot be opened, or not be read to the end.
     """
     try:
         file = open(0 if path == "-" else path, "rb", closefd=path != "-")  # noqa: SIM115 - closed below
-    except OSError as error:
+    except (OSError, ValueError) as error:
         raise file_error(error, path) from error
-    except ValueError as error:  # a NUL in the path
-        raise FileAccessError(str(error), path=path) from error
     with file:
         try:
             yield file
@@ -58,24 +57,18 @@ Identity = tuple[int, int, int, int]
 
 
 def inode_of(status: os.stat_result) -> Inode:
-    """Return what two names of one file have in common."""
+    """Return which file a status belongs to, whatever its name."""
     return status.st_dev, status.st_ino
 
 
 def identity_of(status: os.stat_result) -> Identity:
-    """Return what changes when a file is replaced or written to."""
+    """Return a value that changes when the file is replaced or written to."""
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
 @dataclass(frozen=True, slots=True)
 class Permissions:
-    """Who may do what with a file.
-
-    Attributes:
-        mode: the bits for owner, group and others; none that lend somebody's rights.
-        owner: number of the user.
-        group: number of the group.
-    """
+    """Mode bits (without setuid and setgid), user number and group number of a file."""
 
     mode: int
     owner: int
@@ -83,11 +76,11 @@ class Permissions:
 
     @classmethod
     def of(cls, status: os.stat_result) -> Permissions:
-        """Return those of a file, from its status."""
+        """Return the permissions in a file's status."""
         return cls(status.st_mode & 0o777, status.st_uid, status.st_gid)
 
     def for_group(self, group: int) -> int:
-        """Return the mode of a file that belongs to a group: no wider than that of this one."""
+        """Return a mode, no wider than this one, for a file that belongs to `group`."""
         if group == self.group:
             return self.mode
         return self.mode & ~0o070 | self.mode & 0o070 & self.mode << 3
@@ -107,14 +100,14 @@ class RandomAccessFile:
     The size is taken once, on opening. A file that shrinks afterwards gives `TruncatedError`.
 
     Args:
-        path: a regular file or a link to one. Anything else (a folder, a device, a named pipe,
-            on which opening would wait for a writer) is refused.
+        path: a regular file or a link to one. Anything else (a folder, a device, a named pipe)
+            is refused.
 
     Attributes:
         size: in bytes.
-        modified: when it was last written, in seconds since 1970.
-        identity: by which a later look can tell whether it is still the same.
-        permissions: who may do what with it.
+        modified: time of the last write, in seconds since 1970.
+        identity: changes if the file is replaced or written to.
+        permissions: of the file.
 
     Raises:
         MissingFileError: there is no such file.
@@ -129,9 +122,7 @@ class RandomAccessFile:
             status = os.fstat(self._fd)
         except (OSError, ValueError) as error:
             self.close()
-            if isinstance(error, OSError):
-                raise file_error(error, path) from error
-            raise FileAccessError(str(error), path=path) from error  # a NUL in the path
+            raise file_error(error, path) from error
         if not stat.S_ISREG(status.st_mode):
             self.close()
             raise FileAccessError("not a regular file", path=path)
@@ -143,12 +134,7 @@ class RandomAccessFile:
     def __enter__(self) -> RandomAccessFile:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def __del__(self) -> None:
@@ -192,10 +178,9 @@ class RandomAccessFile:
     def mapped(self, offset: int, length: int) -> memoryview:
         """Return `length` bytes from `offset` as a map of the file where that is possible.
 
-        For those alone who ask for a map: no command may. Pages are read when they are touched, and
-        writing to the view changes neither the file nor any other view. But what others do to the
-        file shows: bytes that were written over change in the view, and where the file was cut
-        short, or the disk cannot read a sector, touching the view ends the process by a signal.
+        Commands must not use it. Pages are read when touched; writing to the view changes neither
+        the file nor any other view. But changes by others show in the view, and if the file was
+        cut short or the disk fails, touching the view ends the process by a signal.
         """
         self.check_range(offset, length)
         if length >= _MAP_FROM and self._fd >= 0 and len(_live_maps) < _MAX_MAPS:

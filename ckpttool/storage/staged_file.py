@@ -1,4 +1,4 @@
-"""A file under its temporary name, which is changed through its descriptor only."""
+"""A file under its temporary name, changed through its descriptor only."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ class StagedFile:
     """A file under its temporary name; made by the methods of `StagedFiles`.
 
     Attributes:
-        path: what it will be called.
-        temporary: what it is called now.
-        size: bytes written so far, or of the file that it is a link to.
-        inode: which file it is; None as long as it is not there.
+        path: its final path.
+        temporary: its present path.
+        size: bytes written so far, or the size of the linked file.
+        inode: device and inode; None until it is created.
     """
 
     def __init__(self, path: str, temporary: str, folder: OpenFolder) -> None:
@@ -35,7 +35,7 @@ class StagedFile:
 
     @property
     def names(self) -> tuple[str, str]:
-        """What it is called now, and what it will be, in its folder."""
+        """Its present and its final name in the folder."""
         return os.path.basename(self.temporary), os.path.basename(self.path)
 
     def open(self, mode: int) -> None:
@@ -48,10 +48,10 @@ class StagedFile:
             raise
 
     def link_to(self, path: str, source: RandomAccessFile) -> None:
-        """Make the temporary name a second one of a file.
+        """Make the temporary name a hard link to a file.
 
         Raises:
-            ChangedError: there is another file at that path than the one that is open.
+            ChangedError: the path now leads to another file than the open one.
         """
         self._folder.link_from(path, self.names[0])
         self.inode, self.size = source.identity[:2], source.size
@@ -59,12 +59,7 @@ class StagedFile:
             raise ChangedError("the file was replaced while it was read", path=source.path)
 
     def symlink_to(self, target: str, size: int) -> None:
-        """Make the temporary name a symbolic link, which has no bytes to wait for.
-
-        Args:
-            target: what it says.
-            size: of the file that it leads to.
-        """
+        """Make the temporary name a symbolic link to a file of that size."""
         self._folder.symlink(target, self.names[0])
         status = self._folder.status(self.names[0])
         self.inode = None if status is None else inode_of(status)
@@ -87,14 +82,14 @@ class StagedFile:
             rest = rest[done:]
 
     def take_permissions(self, like: Permissions) -> None:
-        """Give the file the mode of another and, where we may, its owner and group.
+        """Give the file the mode of another and, where permitted, its owner and group.
 
-        Called before anything is written: what the other file hides is never to be seen. Where the
-        group cannot be the same, it may do no more than everybody may.
+        Call it before writing, so that private bytes are never exposed. If the group cannot be
+        the same, the group gets no more rights than others.
 
         Raises:
-            FileAccessError: the operating system refused, and others may read what only the owner
-                of the other file may.
+            FileAccessError: the operating system refused, and the file would be more open than the
+                other.
         """
         try:
             for owner, group in ((-1, like.group), (like.owner, -1)):
@@ -137,27 +132,27 @@ class StagedFile:
         self._synced = True
 
     def close(self) -> None:
-        """Close the file without waiting for anything."""
+        """Close the file without syncing."""
         fd, self._fd = self._fd, -1
         if fd >= 0:
             with suppress(OSError):
                 os.close(fd)
 
     def remove(self) -> bool:
-        """Remove it, as long as it has its temporary name only; tell whether that name is gone."""
+        """Remove the temporary name; tell whether it is gone."""
         self.close()
         return self._folder.remove(self.names[0])
 
     def publish(self, *, replace: bool) -> None:
-        """Give the file its name.
+        """Give the file its final name.
 
         Args:
-            replace: let it take the place of another. Else the name must be free, and the temporary
-                one stays until the set is done.
+            replace: replace an existing file. Else the name must be free, and the temporary name
+                stays until the set is done.
 
         Raises:
-            DestinationError: there is something of that name.
-            ChangedError: it is another file than the one that was written which has the name now.
+            DestinationError: the name is taken.
+            ChangedError: somebody put another file under the name meanwhile.
         """
         folder, (now, then) = self._folder, self.names
         self._named = True  # beforehand: an interrupt may come right after
@@ -167,7 +162,7 @@ class StagedFile:
             else:
                 self._take_free_name()
         except FileExistsError as error:
-            # What is there may be a second name of the same file, but is not ours.
+            # It may be a hard link to the same file, but it is not ours to remove.
             self._named = False
             raise DestinationError("it exists already", path=self.path) from error
         except OSError as error:
@@ -183,23 +178,22 @@ class StagedFile:
         except OSError as error:
             if error.errno not in (*NOT_SUPPORTED, errno.EPERM, errno.EMLINK):
                 raise
-            # No links here: the next best thing.
+            # No hard links here: check, then rename.
             if folder.status(then) is not None:
                 raise FileExistsError from error
             folder.rename(now, then)
 
     def has_name(self) -> bool:
-        """Tell whether the file has the name that it is to have."""
+        """Tell whether the file has its final name."""
         try:
             return self._is_called(self.names[1])
         except OSError:
             return False
 
     def _is_called(self, name: str) -> bool:
-        """Tell whether a name is that of this file.
+        """Tell whether a name belongs to this file.
 
-        The number of an inode is given anew as soon as nobody has the file any more, so that alone
-        does not tell it from a link that somebody put in its place.
+        Inode numbers are reused, so the type and the size are compared too.
         """
         found = self._folder.status(name)
         return (
@@ -210,6 +204,6 @@ class StagedFile:
         )
 
     def take_back(self) -> None:
-        """Take the name from the file again, if `publish` gave it one."""
+        """Remove the final name again, if `publish` gave it."""
         if self._named and self.has_name():
             self._folder.remove(self.names[1])

@@ -4,13 +4,13 @@ It is filled beside its destination under a temporary name,
 
     model  ->  .model.9f86d081884c7d65.ckpt-tmp
 
-and gets its name in one step. Where a folder is to be replaced, the two names are exchanged, in one
-step too. A file system that cannot do this takes two: the old folder is put aside under a temporary
-name first, and who looks for it just then finds nothing.
+and renamed in one step. To replace a folder, the two names are exchanged, also in one step. A file
+system that cannot exchange needs two: the old folder is first renamed to a temporary name, and a
+reader between the steps finds nothing.
 
-As for single files, both folders are held open, so that somebody who may write to the one above
-cannot have anything written, renamed or removed elsewhere. What killed runs left of the same
-destination goes with the next success.
+As for single files, both folders are held open, so that somebody who may write to the parent
+cannot redirect our writes, renames or removals. Leftovers of killed runs for the same destination
+are removed by the next success.
 """
 
 from __future__ import annotations
@@ -20,9 +20,8 @@ import os
 import secrets
 import stat
 from contextlib import suppress
-from types import TracebackType
 
-from ckpttool.errors import ChangedError, CkptError, DestinationError, FileAccessError
+from ckpttool.errors import ChangedError, CkptError, DestinationError
 from ckpttool.storage.folders import OpenFolder
 from ckpttool.storage.leftovers import SetLock, clear_leftovers
 from ckpttool.storage.source import Inode, file_error, inode_of
@@ -30,17 +29,14 @@ from ckpttool.storage.temporary import temporary_path
 
 
 class StagedFolder:
-    """A folder under its temporary name, which leaving the block removes unless it was published.
+    """A folder under its temporary name; leaving the block removes it unless it was published.
 
     Nobody else may enter it until it is published.
 
-    Args:
-        path: what it will be called.
-
     Attributes:
-        path: likewise.
-        temporary: what it is called now.
-        inside: by what path files are put into it: whatever has its name by then, they get there.
+        path: its final path.
+        temporary: its present path.
+        inside: the path by which files are put into it; it stays valid if the name is taken away.
 
     Raises:
         CkptError: on entering, it cannot be made.
@@ -71,10 +67,8 @@ class StagedFolder:
             except BaseException:
                 self._leave()
                 raise
-        except OSError as error:
+        except (OSError, ValueError) as error:
             raise file_error(error, self.path) from error
-        except ValueError as error:  # a NUL, or text that no file system can spell
-            raise FileAccessError(str(error), path=self.path) from error
         return self
 
     def _make(self) -> None:
@@ -83,7 +77,7 @@ class StagedFolder:
         self._folder = OpenFolder(name, within=self._above)
         status = self._folder.own_status()
         self._inode, self._mode = inode_of(status), stat.S_IMODE(status.st_mode)
-        # What the mask lets a group do waits until it can do no harm.
+        # Group permissions come when it is published.
         _set_mode(self._folder, 0o700)
         if self._folder.names() or status.st_uid != os.geteuid():
             raise ChangedError("somebody else is at work in the new folder", path=self.path)
@@ -91,12 +85,7 @@ class StagedFolder:
         if anchor is not None:
             self.inside = anchor
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: object, *rest: object) -> None:
         try:
             if isinstance(error, CkptError):  # who reads it knows the folder by its name
                 error.message = error.message.replace(self.inside, self.path)
@@ -106,11 +95,11 @@ class StagedFolder:
             self._leave()
 
     def _leave(self) -> None:
-        """Remove what is not to stay, and let go of everything."""
+        """Remove what must not stay, and release everything."""
         for step in (self._clear, self._let_go):
             try:
                 step()
-            except BaseException:  # an interrupt: what it came upon is tried once more
+            except BaseException:  # an interrupt: try the interrupted step once more
                 step()
                 self._let_go()
                 raise
@@ -127,11 +116,11 @@ class StagedFolder:
             self._folder.close()
 
     def publish(self, *, replace: bool) -> list[str]:
-        """Give the folder its name; its files have to be durable.
+        """Give the folder its name; its files must be durable already.
 
         Args:
-            replace: let it take the place of a folder that exists, with all that is in it. Without
-                this only an empty one is replaced.
+            replace: replace an existing folder with its contents. Else only an empty one is
+                replaced.
 
         Returns:
             Notes for the user.
@@ -224,6 +213,6 @@ class StagedFolder:
 
 
 def _set_mode(folder: OpenFolder, mode: int) -> None:
-    """Say who may do what in a folder, where the file system has modes."""
+    """Set the mode of a folder, where the file system has modes."""
     with suppress(PermissionError):
         folder.set_mode(mode)

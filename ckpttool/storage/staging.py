@@ -4,18 +4,18 @@ Each file is written under a temporary name beside its destination:
 
     ckpt-3.index  ->  .ckpt-3.index.9f86d081884c7d65.ckpt-tmp
 
-What a killed run left of these is removed by the next one that writes to the same destination.
+Leftovers of a killed run are removed by the next one that writes to the same destination.
 
-Whoever reads a checkpoint starts from its index. So `commit` makes all bytes durable, then gives
-the other files their names and makes those durable, and only then the last one, the index, its: in
-one step, which is the only one that a reader can notice.
+Readers start from the index. So `commit` makes all bytes durable, gives the other files their names
+and makes those durable, and names the index last: in one step, the only one that a reader can
+notice.
 
-The files of a V1 checkpoint have no index; readers take what names there are for all of it. There
-the last name is claimed first, by an empty file, with which no reader opens the others.
+A V1 checkpoint has no index; readers take the names they find for the whole set. There an empty
+file claims the last name first: with it no reader opens the others.
 
-Others may be able to write to the folder, and exchange any name in it for a link to a file that is
-not theirs. So the folder is held open, files are changed through their descriptors only, and that
-a name belongs to the file that was written is checked when it has been given.
+Others who may write to the folder could replace any name in it by a link to somebody else's file.
+So the folder is held open, files are changed through their descriptors only, and after a rename the
+name is checked to belong to the written file.
 """
 
 from __future__ import annotations
@@ -26,9 +26,8 @@ import os
 import secrets
 from collections.abc import Callable
 from contextlib import suppress
-from types import TracebackType
 
-from ckpttool.errors import ChangedError, CkptError, DestinationError, FileAccessError
+from ckpttool.errors import ChangedError, CkptError, DestinationError
 from ckpttool.storage.folders import NOT_SUPPORTED, OpenFolder
 from ckpttool.storage.leftovers import SetLock, clear_leftovers, destination_of
 from ckpttool.storage.source import RandomAccessFile, file_error, inode_of
@@ -55,39 +54,31 @@ class StagedFiles:
     def __enter__(self) -> StagedFiles:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.abandon()
 
     def create(self, path: str, *, mode: int = 0o666) -> StagedFile:
-        """Start a file that will be called `path`; the process's mask narrows its mode."""
+        """Start the file for `path`; the process's umask narrows its mode."""
         staged = self._add(path)
         try:
             staged.open(mode)
-        except OSError as error:
+        except (OSError, ValueError) as error:
             self._drop(staged)
             raise file_error(error, path) from error
-        except ValueError as error:  # a NUL, or text that no file system can spell
-            self._drop(staged)
-            raise FileAccessError(str(error), path=path) from error
         return staged
 
     def link(self, source: RandomAccessFile, path: str) -> StagedFile | None:
-        """Stage a second name for a file: the one that is open, whatever links led to it.
+        """Stage a hard link to an open file, whatever symbolic links led to it.
 
         Args:
             source: the file; it is not changed.
-            path: what the second name will be.
+            path: the final name of the link.
 
         Returns:
-            The file, or None where the file system cannot have links between the two places.
+            The file, or None where the file system cannot link the two places.
 
         Raises:
-            ChangedError: there is another file at its path by now.
+            ChangedError: its path now leads to another file.
         """
         staged = self._add(path)
         try:
@@ -100,17 +91,17 @@ class StagedFiles:
         return staged
 
     def symlink(self, source: RandomAccessFile, path: str) -> StagedFile | None:
-        """Stage a symbolic link that says what another in its folder does.
+        """Stage a copy of a symbolic link in the same folder.
 
         Args:
-            source: the file that the other leads to, opened by the path of the link.
-            path: what the new one will be called.
+            source: the file behind the link, opened by the path of the link.
+            path: the final name of the new link.
 
         Returns:
-            The link; None if the path of the source is no link.
+            The link; None if the path of the source is not a link.
 
         Raises:
-            ChangedError: the link leads to another file by now.
+            ChangedError: the link now leads to another file.
         """
         try:
             target = os.readlink(source.path)
@@ -132,7 +123,7 @@ class StagedFiles:
 
         Args:
             source: the file; it is not changed.
-            path: what the copy will be called.
+            path: the final name of the copy.
 
         Returns:
             The file, or None where the file system cannot do this.
@@ -158,13 +149,14 @@ class StagedFiles:
         """Give the files their names, the one created last after all others.
 
         Args:
-            replace_last: let the last file take the place of one that exists.
-            before_last: called right before the last file gets its name; what it raises ends it.
+            replace_last: let the last file replace an existing one.
+            before_last: called right before the last file gets its name; if it raises, the commit
+                fails.
 
         Raises:
-            DestinationError: a file of such a name exists; no name of this set stays.
-            FileAccessError: the operating system refused; likewise.
-            ChangedError: somebody else put another file in the place of one of them; likewise.
+            DestinationError: a name is taken. After any of these errors no name of this set stays.
+            FileAccessError: the operating system refused.
+            ChangedError: somebody put another file in the place of one of them.
         """
         for staged in self._files:
             staged.sync()
@@ -177,7 +169,7 @@ class StagedFiles:
                 before_last()
             last.publish(replace=replace_last)
         except BaseException:
-            # An interrupt may come just after the step that counts: then all of them stay.
+            # An interrupt may come right after the last rename: then all of them stay.
             if not last.has_name():
                 for staged in others:
                     staged.take_back()
@@ -189,16 +181,12 @@ class StagedFiles:
     ) -> None:
         """Give their names to files that are read without an index, the one created last at last.
 
-        Until then its name is that of an empty file, with which no reader opens any of them.
+        Until then an empty file has the last name; with it no reader opens any of them.
 
         Args:
-            replace: let files take the place of what exists; while that is done there is neither
-                the old nor the new, so the old must be nothing that could be read.
-            before_last: called right before the last file gets its name; what it raises ends it.
-
-        Raises:
-            DestinationError: a file of such a name exists; no name of this set stays.
-            FileAccessError: the operating system refused; likewise.
+            replace: let files replace existing ones. Meanwhile neither the old nor the new set is
+                whole, so the old one must be unreadable already.
+            before_last: as for `commit`, and so are the errors.
         """
         for staged in self._files:
             staged.sync()
@@ -229,7 +217,7 @@ class StagedFiles:
         self._tidy()
 
     def _claim(self, path: str) -> StagedFile:
-        """Make the empty file that holds a name until the one to be called so is due."""
+        """Create the empty file that claims a name."""
         folder = self._folders[os.path.dirname(path)]
         claim = StagedFile(path, self.spare_name(path + ".claim"), folder)
         try:
@@ -241,7 +229,7 @@ class StagedFiles:
         return claim
 
     def _tidy(self) -> None:
-        """Remove the temporary names when the files have their own, and those of dead runs."""
+        """Remove the temporary names of the committed files, and those of dead runs."""
         done: dict[str, set[str]] = {}
         for staged in self._files:
             folder, name = os.path.split(staged.path)
@@ -264,7 +252,7 @@ class StagedFiles:
         for step in (self._remove_all, self._release):
             try:
                 step()
-            except BaseException:  # an interrupt: what it came upon is tried once more
+            except BaseException:  # an interrupt: try the interrupted step once more
                 step()
                 self._release()
                 raise
@@ -275,16 +263,16 @@ class StagedFiles:
         return tuple(self._files)
 
     def folder_of(self, staged: StagedFile) -> OpenFolder:
-        """Return the folder of one of them, open until `abandon` if there is a spare name."""
+        """Return the folder of a file, open until `abandon` if a spare name exists."""
         return self._folders[os.path.dirname(staged.path)]
 
     def spare_name(self, path: str) -> str:
-        """Return a temporary name for something else, which is removed in the end."""
+        """Return a further temporary name; a file of that name is removed in the end."""
         self._spare.append(temporary_path(path, self._tag))
         return self._spare[-1]
 
     def _add(self, path: str) -> StagedFile:
-        """Return a file that is not there yet."""
+        """Return a new member of the set, not yet created."""
         folder = os.path.dirname(path)
         try:
             if folder not in self._folders:
@@ -292,12 +280,10 @@ class StagedFiles:
                 self._locks.append(SetLock(self._folders[folder], self._tag))
                 self._locks[-1].acquire()
             staged = StagedFile(path, temporary_path(path, self._tag), self._folders[folder])
-            # A name that is too long is refused now, not when all has been written.
+            # Refuse a name that is too long now, not after everything is written.
             self._folders[folder].status(os.path.basename(path))
-        except OSError as error:
+        except (OSError, ValueError) as error:
             raise file_error(error, path) from error
-        except ValueError as error:
-            raise FileAccessError(str(error), path=path) from error
         # Remembered before it is made: an interrupt may come right after that.
         self._files.append(staged)
         return staged
@@ -307,7 +293,7 @@ class StagedFiles:
         self._spare = [name for name in self._spare if not remove_quietly(name)]
 
     def _remove_files(self) -> None:
-        """Remove the temporary names; those that cannot be removed are tried again later."""
+        """Remove the temporary names; keep for later those that cannot be removed."""
         self._files = [staged for staged in self._files if not staged.remove()]
 
     def _drop(self, staged: StagedFile) -> None:
@@ -322,7 +308,7 @@ class StagedFiles:
                 raise file_error(error, path or os.curdir) from error
 
     def _release(self) -> None:
-        """Let go of the locks, and of the folders, after the last of the temporary names."""
+        """Release the locks and close the folders, after the temporary names are gone."""
         while self._locks:
             self._locks[-1].release(remove=not (self._files or self._spare))
             self._locks.pop()
@@ -331,7 +317,7 @@ class StagedFiles:
 
 
 def remove_quietly(path: str) -> bool:
-    """Remove a file; tell whether it is gone. That it cannot be removed is no error."""
+    """Remove a file; tell whether it is gone. Failure is no error."""
     try:
         os.unlink(path)
     except FileNotFoundError:

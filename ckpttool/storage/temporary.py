@@ -1,9 +1,9 @@
-"""What a file or folder is called as long as it is being written.
+"""The temporary name of a file or folder while it is being written.
 
     ckpt-3.index  ->  .ckpt-3.index.9f86d081884c7d65.ckpt-tmp
 
-Of a name longer than 96 bytes the temporary one has the first 87, `~` and 8 digits of its SHA-256,
-so that every name that a file can have can be staged.
+A name longer than 96 bytes is cut to its first 87, `~` and 8 digits of its SHA-256, so that the
+temporary name stays below the file system's limit.
 """
 
 from __future__ import annotations
@@ -16,15 +16,14 @@ TEMPORARY_SUFFIX = ".ckpt-tmp"
 
 _TEMPORARY = re.compile(rf"\.(.+)\.([0-9a-f]{{16}}){re.escape(TEMPORARY_SUFFIX)}\Z", re.DOTALL)
 
-# Of a name in a temporary one; with what is added it is shorter than any file system's limit.
-_LONGEST_STEM = 96
+_LONGEST_STEM = 96  # bytes
 
 
 def temporary_path(path: str, tag: str | None = None) -> str:
-    """Return the name that something to be called `path` has until then.
+    """Return the temporary name for `path`.
 
     Args:
-        path: the name to be.
+        path: the final name.
         tag: 16 hexadecimal digits that nobody else uses; new ones if None.
     """
     folder, name = os.path.split(path)
@@ -33,7 +32,7 @@ def temporary_path(path: str, tag: str | None = None) -> str:
 
 
 def temporary_stem(name: str) -> str:
-    """Return what stands for the name of a file in its temporary name."""
+    """Return the stem: the part of a temporary name that stands for the final name."""
     raw = os.fsencode(name)
     if len(raw) <= _LONGEST_STEM:
         return name
@@ -50,7 +49,7 @@ def split_temporary(name: str) -> tuple[str, str] | None:
 
 
 def stands_for_part(stem: str, destination: str) -> bool:
-    """Tell whether a stem may be that of a name too long for it which begins like a destination."""
+    """Tell whether a stem may be the shortened name of a file of a destination."""
     raw, wanted = os.fsencode(stem), os.fsencode(destination)
     if len(raw) != _LONGEST_STEM or raw[-9:-8] != b"~":
         return False

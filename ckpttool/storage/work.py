@@ -1,4 +1,4 @@
-"""Work that takes long: who is told how far it has come, and how many threads do it."""
+"""Long work: reporting progress, and the number of threads."""
 
 from __future__ import annotations
 
@@ -6,17 +6,12 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 
-# Called with what is done and with how much it will be, in bytes unless said otherwise.
+# Called with the work done and the total, in bytes unless said otherwise.
 Progress = Callable[[int, int], None]
 
 
 def thread_count(jobs: int | None, most: int) -> int:
-    """Return how many threads to work with.
-
-    Args:
-        jobs: how many are asked for; as many as there are processors by default.
-        most: how many are of use.
-    """
+    """Return how many threads to use: `jobs` (None: the number of processors), at most `most`."""
     return min(default_jobs() if jobs is None else jobs, most)
 
 
@@ -28,10 +23,9 @@ def default_jobs() -> int:
 
 
 def start_threads(targets: Sequence[Callable[[], object]]) -> Iterator[threading.Thread]:
-    """Start a thread for each target and yield it, up to where the system allows no more.
+    """Start a thread for each target and yield it, until the system allows no more.
 
-    A user may have used up the processes that the system allows: be ready for fewer than asked
-    for, and for none.
+    Be ready for fewer threads than targets, and for none: the user's process limit may be reached.
     """
     for target in targets:
         thread = threading.Thread(target=target, daemon=True)
@@ -45,7 +39,7 @@ def start_threads(targets: Sequence[Callable[[], object]]) -> Iterator[threading
 def startable_threads(wanted: int) -> int:
     """Return how many threads can be started now, `wanted` at most.
 
-    For pools, which lose what they gave to a thread that never began.
+    For pools: they lose the work given to a thread that never starts.
     """
     enough = threading.Event()
     started = list(start_threads([enough.wait] * wanted))

@@ -46,19 +46,15 @@ _MAX_NAMED = 4096
 
 
 def decode_block(data: bytes) -> list[tuple[bytes, bytes]]:
-    """Return the keys and values of an uncompressed block, in the order they lie.
-
-    Raises:
-        CorruptError: as `walk_block`.
-    """
+    """Return the keys and values of an uncompressed block in order; raises as `walk_block`."""
     return [(key, data[start:stop]) for key, start, stop in walk_block(data)]
 
 
 class BlockBytes(Protocol):
-    """The bytes of a block, or what reads them when they are needed."""
+    """The bytes of a block, in memory or read on demand."""
 
     def __len__(self) -> int:
-        """Return how many there are."""
+        """Return their number."""
 
     def __getitem__(self, index: slice, /) -> bytes:
         """Return those from `start` to `stop`."""
@@ -81,7 +77,7 @@ def walk_block(data: BlockBytes) -> Iterator[tuple[bytes, int, int]]:
     room = _MAX_EXPANSION * (len(data) + 1024)
     while pos < end:
         start = pos
-        # Nearly always three one-byte lengths; anything else takes the general way.
+        # Fast path: three one-byte lengths, as nearly always.
         pos += 3
         shared, fresh, size = data[start:pos]
         if pos > end or shared | fresh | size > 127:
@@ -162,8 +158,7 @@ def read_entries(
     Args:
         file: the table.
         handle: where the block lies.
-        verify: whether a wrong checksum is an error. Only who wants to save what there is in a
-            damaged table does without.
+        verify: whether a wrong checksum is an error. Only recovery tools skip this check.
 
     Raises:
         CorruptError: the block is damaged or lies outside of the file.
@@ -195,11 +190,10 @@ def _read_block(file: RandomAccessFile, handle: BlockHandle, verify: bool) -> by
 
 
 def check_place(file: RandomAccessFile, handle: BlockHandle) -> None:
-    """Check that a block lies within the file and is not too large.
+    """Check that a block lies within the file (`TruncatedError`) and is not too large.
 
     Raises:
-        TruncatedError: it does not.
-        UnsupportedError: it is.
+        UnsupportedError: it is too large.
     """
     if handle.offset + handle.size + TRAILER_SIZE > file.size - FOOTER_SIZE:
         raise TruncatedError(
@@ -216,11 +210,7 @@ def check_place(file: RandomAccessFile, handle: BlockHandle) -> None:
 
 
 def check_trailer(trailer: bytes, computed: int, *, path: str, offset: int) -> None:
-    """Hold the crc32c of a block and its type byte against the one in its trailer.
-
-    Raises:
-        ChecksumError: they differ.
-    """
+    """Raise `ChecksumError` if the crc32c of a block and its type byte is not the stored one."""
     stored = unmask(struct.unpack_from("<I", trailer, 1)[0])
     if stored != computed:
         raise ChecksumError(
@@ -233,13 +223,13 @@ def check_trailer(trailer: bytes, computed: int, *, path: str, offset: int) -> N
 
 
 def decompress(kind: int, block: memoryview, *, path: str, offset: int) -> memoryview:
-    """Return the bytes of a compressed block.
+    """Return the bytes of a compressed block; `path` and `offset` are for errors.
 
     Args:
-        kind: how it is compressed, as its trailer says.
+        kind: the compression type in its trailer.
         block: the stored bytes.
-        path: the file, for errors.
-        offset: where in the file the block begins, for errors.
+        path: of the table.
+        offset: of the block in the file.
 
     Raises:
         CorruptError: it does not decompress.

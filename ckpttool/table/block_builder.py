@@ -60,6 +60,6 @@ class BlockBuilder:
 def _common_length(first: bytes, second: bytes) -> int:
     """Return how many bytes two keys have in common at their start."""
     size = min(len(first), len(second))
-    # As numbers, the highest bit in which they differ tells where; no loop over bytes is faster.
+    # Compare as numbers: the highest differing bit tells where. Faster than a loop over bytes.
     differing = int.from_bytes(first[:size], "big") ^ int.from_bytes(second[:size], "big")
     return size - (differing.bit_length() + 7) // 8

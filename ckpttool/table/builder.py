@@ -38,7 +38,7 @@ class TableBuilder:
         self._block = BlockBuilder(self._options.restart_interval)
         self._index = BlockBuilder(1)
         self._last_key = b""
-        # The index entry of a closed block waits for the next key: the separator lies between.
+        # The index entry of a closed block waits for the next key, to find the separator.
         self._pending: BlockHandle | None = None
 
     def add(self, key: bytes, value: bytes) -> None:
@@ -82,7 +82,7 @@ class TableBuilder:
             raise ValueError(f"a value of another size than {size} bytes")
 
     def finish(self) -> int:
-        """Write what is left, the index and the footer; return the size of the file in bytes."""
+        """Write the last block, the index and the footer; return the size of the file in bytes."""
         self._close_block(None)
         metaindex = self._write_block(BlockBuilder(1).finish())
         if self._pending is not None:

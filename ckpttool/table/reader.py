@@ -1,7 +1,7 @@
 """Reading a table file: walking all of it, finding single keys.
 
-A walk skips nothing: a block that cannot be read ends it with an error. A reader that moves on past
-a damaged block shows a shorter list and no error, and whoever writes that list loses tensors.
+A walk skips nothing: an unreadable block ends it with an error. Skipping a damaged block would give
+a shorter list without an error, and writing that list would lose tensors.
 """
 
 from __future__ import annotations
@@ -80,13 +80,13 @@ class TableLookup:
 
     @property
     def last_separator(self) -> bytes | None:
-        """What the index block has above all keys; None where there are no blocks."""
+        """The highest separator of the index block; None where there are no blocks."""
         return self._separators[-1] if self._separators else None
 
     def find(self, key: bytes, *, verify: bool = True) -> TableValue | None:
-        """Return the value of a key; None where it is not in the table.
+        """Return the value of a key; None if it is not in the table.
 
-        The block that it would be in is checked, unless it is large and has been checked before.
+        The key's block is checked, unless it is large and has been checked before.
 
         Args:
             key: the key.
@@ -117,7 +117,7 @@ class TableLookup:
                 _check_keys(keys, low, high, path=self._file.path, offset=handle.offset)
             if verify or handle.size <= SMALL_BLOCK:
                 self._verified.add(at)
-            # What was compressed would keep its bytes.
+            # A large compressed block would keep its decompressed bytes in memory.
             if handle.size <= SMALL_BLOCK or not any(value.in_memory for _, value in entries):
                 self._blocks[at] = entries
             while len(self._blocks) > _MAX_BLOCKS:
@@ -126,7 +126,7 @@ class TableLookup:
 
 
 def read_index(file: RandomAccessFile) -> list[tuple[bytes, BlockHandle]]:
-    """Return the separator and the place of every data block, in their order.
+    """Return the separator and the handle of every data block, in order.
 
     Raises:
         CorruptError: the file is not a table or contradicts itself.

@@ -1,8 +1,8 @@
 """Blocks whose values may be too large to be read at once.
 
-In most tables a value is a few bytes. A checkpoint of format V1 has its tensors in a table: a value
-may take 2 GiB, and has a block to itself then. Such a block is read once for its checksum, in
-pieces; its values stay in the file.
+In most tables a value is a few bytes. A V1 checkpoint stores its tensors in a table: a value may
+have 2 GiB, and then has a block to itself. Such a block is read once for its checksum, in pieces;
+its values stay in the file.
 """
 
 from __future__ import annotations
@@ -25,13 +25,9 @@ class TableValue:
 
     Args:
         size: in bytes.
-        file: the table, where the value is still in it.
-        offset: where it begins in the file; that of its block where the value was compressed.
-        data: the value, where it has been read.
-
-    Attributes:
-        size: in bytes.
-        offset: as given.
+        file: the table.
+        offset: of the value in the file; of its block if that is compressed.
+        data: the value, if it has been read.
     """
 
     __slots__ = ("_data", "_file", "offset", "size")
@@ -95,12 +91,12 @@ class _Paged:
 def load_block(
     file: RandomAccessFile, handle: BlockHandle, *, verify: bool = True
 ) -> list[tuple[bytes, TableValue]]:
-    """Return the keys and values of a block, in the order they lie.
+    """Return the keys and values of a block in order.
 
     Args:
         file: the table.
         handle: where the block lies.
-        verify: whether to check the checksum of a large block; that of a small one always is.
+        verify: whether to check the checksum of a large block; small blocks are always checked.
 
     Raises:
         CorruptError: the block is damaged or lies outside of the file.

@@ -1,4 +1,4 @@
-"""What a tensor is, wherever it is stored.
+"""Tensors, wherever they are stored.
 
 dtypes      one row per dtype
 shape       element counts, and the shape message

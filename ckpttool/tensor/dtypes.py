@@ -28,12 +28,12 @@ class DType:
 
     @property
     def known(self) -> bool:
-        """Whether the dtype is one that a checkpoint can hold and that can be read."""
+        """Whether tensors of this dtype can be in a checkpoint and be read."""
         return self.size is not None or self.number in (STRING.number, VARIANT.number)
 
     @property
     def as_numpy_dtype(self) -> Any:
-        """What `tf.DType.as_numpy_dtype` is: a scalar type, `object`, or a structure's dtype."""
+        """As `tf.DType.as_numpy_dtype`: a scalar type, `object`, or a structure's dtype."""
         dtype = self.numpy_dtype
         if dtype.hasobject:
             return object
@@ -103,7 +103,7 @@ _ALL = (
     DType(26, "float8_e4m3fnuz", 1),
     DType(27, "float8_e4m3b11fnuz", 1),
     DType(28, "float8_e5m2fnuz", 1),
-    # The packed-looking dtypes are not packed: one byte an element, the value in its low bits.
+    # These are not packed: one byte an element, the value in its low bits.
     DType(29, "int4", 1, joinable=True),
     DType(30, "uint4", 1, joinable=True),
     DType(31, "int2", 1),

@@ -1,4 +1,4 @@
-"""Part of a tensor, made without the rest; of fixed-size elements, also read without it."""
+"""Part of a tensor without the rest: only the elements wanted are made, and near them read."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from ckpttool.tensor.shape import Shape
 from ckpttool.tensor.strings import Strings
 from ckpttool.tensor.values import Array, decode_array, plain_bytes
 
-# What lies between two wanted elements is read too if it is less: another call costs as much.
+# Smaller gaps between wanted elements are read too: a second call would cost as much.
 _GAP = 1 << 17
 _PIECE = 1 << 20
-# Strings that become objects at once; longer lists of them would lie beside the array.
+# Strings turned into objects at once; a longer list would take memory beside the array.
 _STRINGS = 1 << 14
 
 
 def read_part(
     dtype: DType, shape: Shape, index: Index, source: Bytes, start: int, *, big_endian: bool
 ) -> Array:
-    """Read part of a tensor, in memory for that part alone.
+    """Read part of a tensor, using memory for that part only.
 
     Args:
         dtype: a dtype with a size.
         shape: of the whole tensor.
         index: a number or a slice for each dimension.
-        source: the bytes among which the elements lie.
-        start: where the first of them begins.
+        source: the bytes that hold the elements.
+        start: where the first element begins.
         big_endian: byte order of the writer.
 
     Returns:
-        An array of the caller's own, also where it is a single element.
+        A new array, also for a single element.
     """
     axes = [
         range(part, part + 1) if isinstance(part, int) else range(*part.indices(dim))
@@ -70,7 +70,7 @@ def string_part(strings: Strings, shape: Shape, index: Index) -> Array:
         if isinstance(part, slice)
     )
     out = np.empty(kept, object)
-    if not out.size:  # and beside an axis of length 0 others may be of any length
+    if not out.size:  # beside an axis of length 0 the others may be huge
         return out
     places: Array = np.zeros((), np.int64)
     for axis, (part, dim) in enumerate(zip(index, shape, strict=True)):
@@ -86,7 +86,7 @@ def string_part(strings: Strings, shape: Shape, index: Index) -> Array:
 
 
 def _fill(target: Array, axes: Sequence[range], shape: Shape, source: Bytes, start: int) -> None:
-    """Read the elements at these places along each axis, of which there is at least one."""
+    """Read the elements at these places along each axis; there is at least one axis."""
     item = target.dtype
     strides = [item.itemsize * prod(shape[axis + 1 :]) for axis in range(len(shape))]
     # Rows of this axis are read whole and many at a time, those of the axes before it singly.

@@ -10,9 +10,11 @@
     dcomplex_val=12 packed fixed64: re im re im ...   complex128
     half_val=13     packed varint of the 16 bits      float16
 
-A message may have gigabytes, so it never is in memory as a whole; `proto_writing` is the way back.
-In place of the field of its dtype a message may have the elements as they lie in memory, in
-tensor_content=4.
+A message may have gigabytes, so it is never in memory as a whole; `proto_writing` writes them.
+Instead of the field of its dtype a message may have tensor_content=4, the elements as in memory.
+
+Hand-written in place of the protobuf library, which needs the whole message and a Python object
+for each element.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ from ckpttool.tensor.values import Array, object_array
 
 _CONTENT = 4
 _FIRST_VALUE, _LAST_VALUE = 5, 17
-# Elements of one size are copied in pieces of so many bytes; varints take more room decoded.
+# Bytes per piece; varints take more room decoded.
 _FIXED_PIECE = 1 << 20
 _VARINT_PIECE = 1 << 17
 ELEMENTS_AT_ONCE = 1 << 16
@@ -44,12 +46,12 @@ _MIN_STRING = 2
 
 @dataclass(frozen=True, slots=True)
 class ValueField:
-    """The field in which the elements of a dtype are.
+    """The field that holds the elements of a dtype.
 
     Attributes:
         number: of the field.
-        form: how they are coded.
-        size: bytes that an element takes; of varints and strings the least.
+        form: how elements are coded.
+        size: bytes of an element; for varints and strings the least possible.
     """
 
     number: int
@@ -73,11 +75,7 @@ FIELDS: dict[str, ValueField] = {
 
 
 def value_field(dtype: DType) -> ValueField:
-    """Return the field of a dtype.
-
-    Raises:
-        UnsupportedError: there is none.
-    """
+    """Return the field of a dtype; `UnsupportedError` if there is none."""
     field = FIELDS.get(dtype.name)
     if field is None:
         raise UnsupportedError(f"values of dtype {dtype} cannot be read from a TensorProto")
@@ -85,11 +83,7 @@ def value_field(dtype: DType) -> ValueField:
 
 
 def check_room(dtype: DType, count: int, room: int) -> None:
-    """Check, before memory is set aside, that so many elements can be in so many bytes.
-
-    Raises:
-        CorruptError: they cannot.
-    """
+    """Raise `CorruptError` if `room` bytes cannot hold `count` elements; call before allocating."""
     least = value_field(dtype).size
     if dtype.size is not None:
         least = min(least, dtype.size)  # as tensor_content may have them
@@ -98,12 +92,12 @@ def check_room(dtype: DType, count: int, room: int) -> None:
 
 
 def decode_proto(dtype: DType, shape: Shape, source: Bytes, start: int, stop: int) -> Array:
-    """Return the elements of a TensorProto as an array of the caller's own.
+    """Return the elements of a TensorProto as a new array.
 
     Args:
-        dtype: what they are; the message need not say.
+        dtype: of the elements; that in the message is not read.
         shape: likewise.
-        source: the bytes among which the message lies.
+        source: the bytes that hold the message.
         start: where it begins.
         stop: where it ends.
 
@@ -128,8 +122,8 @@ def decode_proto(dtype: DType, shape: Shape, source: Bytes, start: int, stop: in
 def proto_pieces(dtype: DType, count: int, source: Bytes, start: int, stop: int) -> Iterator[Array]:
     """Yield the elements of a TensorProto in order, as arrays valid until the next is asked for.
 
-    Those of quantised dtypes come as plain integers. The arguments and errors are those of
-    `decode_proto`, but for `count`, the number of elements.
+    Elements of quantised dtypes come as plain integers. `count` is the number of elements; the
+    other arguments and the errors are those of `decode_proto`.
     """
     if dtype == STRING:
         elements = []
@@ -170,9 +164,9 @@ def check_proto(dtype: DType, count: int, source: Bytes, start: int, stop: int) 
 
 
 def stored_run(dtype: DType, source: Bytes, start: int, stop: int) -> tuple[int, int] | None:
-    """Return where the elements lie in one piece and as they are in memory; None if they do not.
+    """Return where all elements lie in one piece, as in memory; None if they do not.
 
-    Only the tags of the message are looked at.
+    Only the tags of the message are read.
     """
     runs = list(_runs(dtype, source, start, stop)) if dtype != STRING else []
     if len(runs) == 1 and runs[0][2] == "fixed" and sys.byteorder == "little":
@@ -245,8 +239,7 @@ def _decode_varints(data: Array, ends: Array, at: int) -> Array:
         longest == _MAX_VARINT and data[ends[lengths == _MAX_VARINT] - 1].max() > 1
     ):
         raise CorruptError("a varint has more than 64 bits", offset=at)
-    # Eight bytes from the start of each, wherever that is; then their groups of seven bits are
-    # moved together, two by two.
+    # Take eight bytes from the start of each varint, then join the groups of seven bits in pairs.
     padded = np.zeros(len(data) + 8, np.uint8)
     padded[: len(data)] = data
     windows = np.ndarray((len(data),), "<u8", buffer=padded.data, strides=(1,))
@@ -263,13 +256,13 @@ def _decode_varints(data: Array, ends: Array, at: int) -> Array:
 
 
 def _halves(bits: int) -> tuple[np.uint64, np.uint64, np.uint64]:
-    """Return what keeps the lower groups of so many bits, what the upper ones, and their shift."""
+    """Return the masks of the lower and the upper groups of so many bits, and their shift."""
     wide = 8 * bits // 7
     low = sum(((1 << bits) - 1) << at for at in range(0, 64, 2 * wide))
     return np.uint64(low), np.uint64(low << bits), np.uint64(wide - bits)
 
 
-# The groups of the first so many bytes.
+# By size in bytes: the mask of the value bits.
 _GROUPS = np.array([0x7F7F7F7F7F7F7F7F & ((1 << (8 * size)) - 1) for size in range(9)], np.uint64)
 _HALVES = {bits: _halves(bits) for bits in (7, 14, 28)}
 
@@ -319,6 +312,6 @@ def _wrong_count(found: str, count: int) -> CorruptError:
 
 
 def plain_dtype(dtype: DType) -> np.dtype[Any]:
-    """Return the NumPy dtype, for quantised dtypes that of the integer beneath."""
+    """Return the NumPy dtype; for quantised dtypes that of the underlying integer."""
     whole = dtype.numpy_dtype
     return whole if whole.names is None else whole[0]

@@ -1,4 +1,4 @@
-"""Writing the elements of a TensorProto, piece by piece; `proto_values` tells the fields."""
+"""Writing the elements of a TensorProto, piece by piece; `proto_values` lists the fields."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ckpttool.tensor.dtypes import DType
 from ckpttool.tensor.proto_values import ELEMENTS_AT_ONCE, ValueField, plain_dtype, value_field
 from ckpttool.tensor.values import Array, string_bytes
 
-# Few enough that all that is made of them stays in the caches of a processor.
+# Few enough that the intermediate arrays stay in the processor's caches.
 _VARINTS_AT_ONCE = 1 << 13
 
 
@@ -34,10 +34,10 @@ def encoded_size(dtype: DType, array: Array) -> int:
 
 
 def encode_proto(dtype: DType, array: Array) -> Iterator[bytes | memoryview]:
-    """Yield the bytes of a TensorProto that has nothing but elements, in pieces.
+    """Yield the bytes of a TensorProto that has only elements, in pieces.
 
     Args:
-        dtype: what they are.
+        dtype: of the elements.
         array: of any layout; a C-contiguous one is not copied.
     """
     field = value_field(dtype)

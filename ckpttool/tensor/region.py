@@ -17,7 +17,7 @@ _PART = re.compile(rf"\s*(?:{_NUMBER}|{_NUMBER}?\s*:\s*{_NUMBER}?\s*(?::\s*{_NUM
 
 
 def parse_index(text: str) -> tuple[int | slice | None, ...]:
-    """Parse what stands between the brackets of an index: `0:4, :, -1` or `..., 0`.
+    """Parse the text between the brackets of an index: `0:4, :, -1` or `..., 0`.
 
     Returns:
         Numbers and slices as NumPy takes them; None stands for an ellipsis.

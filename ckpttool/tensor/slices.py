@@ -25,7 +25,7 @@ from ckpttool.errors import CorruptError, UnsupportedError
 from ckpttool.tensor.shape import Shape, element_count
 
 FULL = (0, -1)
-# Beyond so many cells a map of them would take more memory than the slices' own bytes may be.
+# With more cells a map of them could take more memory than the slices themselves.
 _CELLS_PER_SLICE = 1024
 _MAX_PAIRED = 20_000
 # The dimensions that an array may have in every version of NumPy.
@@ -147,8 +147,8 @@ def check_coverage(shape: Shape, parts: Sequence[TensorSlice]) -> None:
     total = element_count(shape)
     if volume < total:
         raise CorruptError(f"its slices leave a gap: {volume} of {total} elements are stored")
-    # Between two neighbouring cuts of an axis nothing changes, so one cell stands for all there.
-    # As a rule there are about as many cells as slices.
+    # One cell for each stretch between two neighbouring cuts of an axis. Usually there are about as
+    # many cells as slices.
     cuts = [
         sorted({0, dim, *(edge for box in boxes for edge in box[axis])})
         for axis, dim in enumerate(shape)
@@ -168,7 +168,7 @@ def check_coverage(shape: Shape, parts: Sequence[TensorSlice]) -> None:
 
 
 def _check_pairs(parts: Sequence[TensorSlice], boxes: list[Bounds]) -> None:
-    """Check that no slice overlaps another, whatever way they are cut."""
+    """Check pair by pair that no slice overlaps another, for slices that form no grid."""
     import numpy as np
 
     if len(parts) > _MAX_PAIRED:

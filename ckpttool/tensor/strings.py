@@ -2,9 +2,9 @@
 
     varint(len 0) ... varint(len n-1)   masked crc u32   bytes 0 ... bytes n-1
 
-The crc in the middle runs over the lengths, not as the varints lie there but as 32-bit numbers
-(64-bit for a length that needs them). The tensor's own crc32c goes on from it: over the four bytes
-of the stored length crc, then the contents. The varints are under no checksum at all.
+The crc in the middle covers the lengths, not as varints but as 32-bit numbers (64-bit for a length
+that needs them). The tensor's own crc32c continues from it, over the four bytes of the stored crc
+and the contents. No checksum covers the varints themselves.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from ckpttool.coding.varint import decode_varint, encode_varint
 from ckpttool.errors import ChecksumError, CorruptError, TruncatedError
 
 _CRC_SIZE = 4
-# So many elements share a mark that says where the first of them lies. A place for each would take
-# more memory than short strings themselves, and a Python object for each ten times as much.
+# Elements per mark. A position for each element would take more memory than short strings
+# themselves, and a Python object for each ten times as much.
 _RUN = 1 << 12
 
 
 class Strings:
-    """The elements of a string tensor; those that are asked for become objects, no others.
+    """The elements of a string tensor; they become objects only when asked for.
 
     Args:
         data: the tensor's bytes.
@@ -115,7 +115,7 @@ def encode_strings(elements: Sequence[bytes], *, big_endian: bool = False) -> tu
 
 
 def pack_lengths(lengths: bytes | Sequence[int], order: str) -> bytes | bytearray:
-    """Return lengths as their crc runs over them.
+    """Return the bytes of the lengths that their crc covers.
 
     Args:
         lengths: as numbers; bytes stand for lengths below 256.

@@ -32,8 +32,8 @@ Array = np.ndarray[Any, np.dtype[Any]]
 def decode_array(dtype: DType, shape: Shape, data: memoryview, *, big_endian: bool) -> Array:
     """Return fixed-size elements as an array.
 
-    The array is a view of `data` where alignment allows, else a copy. In a buffer that may be
-    written to, the elements are brought into the byte order of this machine where they lie.
+    The array is a view of `data` where alignment allows, else a copy. A writable buffer is
+    byte-swapped in place.
 
     Args:
         dtype: a dtype with a size.
@@ -49,8 +49,8 @@ def decode_array(dtype: DType, shape: Shape, data: memoryview, *, big_endian: bo
         return flags.view(np.bool_).reshape(shape)
     numpy_dtype = dtype.numpy_dtype
     if big_endian != (sys.byteorder == "big"):
-        # Swapped as plain words: extension dtypes do not know about byte order. The two halves of
-        # a complex number are swapped each by itself.
+        # Swap plain words: extension dtypes have no byte order, and the halves of a complex number
+        # are swapped separately.
         word = numpy_dtype.itemsize // (2 if numpy_dtype.kind == "c" else 1)
         words = np.frombuffer(data, f"u{word}")
         flat = words.byteswap(inplace=words.flags.writeable).view(numpy_dtype)
@@ -60,7 +60,7 @@ def decode_array(dtype: DType, shape: Shape, data: memoryview, *, big_endian: bo
 
 
 def array_part(value: Array, index: Index) -> Array:
-    """Return a copy of part of an array, as an array also where it is a single element."""
+    """Return a copy of part of an array; a single element is an array too."""
     where = (*index, Ellipsis)
     part: Array = value[where]
     copied: Array = part.copy()
@@ -68,9 +68,9 @@ def array_part(value: Array, index: Index) -> Array:
 
 
 def to_array(value: ArrayLike) -> Array:
-    """Return an array of a value, as NumPy makes it but for text.
+    """Return a value as an array, as NumPy does except for text.
 
-    NumPy would drop NULs at the end of text and bytes: in lists they become objects.
+    Text and bytes in lists become objects, because NumPy would drop NULs at their end.
 
     Raises:
         ValueError: the value is nested unevenly.
@@ -85,12 +85,12 @@ def to_array(value: ArrayLike) -> Array:
 
 
 def empty_array(dtype: DType, shape: Shape) -> Array:
-    """Return an array of a dtype and shape, its elements not set."""
+    """Return an uninitialised array."""
     return np.empty(shape, dtype.numpy_dtype)
 
 
 def plain_bytes(array: Array) -> memoryview:
-    """Return the memory of an array that lies in C order as bytes; writing to them changes it."""
+    """Return the memory of a C-contiguous array as bytes; writing to them changes the array."""
     data: memoryview = array.reshape(-1).view(np.uint8).data
     return data
 
@@ -110,7 +110,7 @@ def encode_array(dtype: DType, array: Array) -> tuple[memoryview, int | None]:
         array: of any layout; a C-contiguous one is not copied.
 
     Returns:
-        The bytes, and their crc32c, unmasked, where it is not simply that of the bytes.
+        The bytes, and the unmasked crc32c for the entry if it is not simply that of the bytes.
 
     Raises:
         InvalidTensorError: an element cannot be stored as this dtype.

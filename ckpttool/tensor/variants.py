@@ -2,11 +2,11 @@
 
     per element:  varint(size)   VariantTensorDataProto   masked crc u32
 
-One crc runs through the whole tensor: for each element over the size as a 64-bit number, then the
-message; what it is by then is stored after the message, and those four bytes are taken in too.
+One crc runs through the whole tensor. For each element it covers the size as a 64-bit number and
+the message; its value is stored after the message, and then covers those four bytes too.
 
-An element is whatever its type makes of it: a list of tensors, an optional, the state of an
-iterator. It is carried as its serialized message, unchanged.
+An element is a serialized message of any type: a list of tensors, an optional, the state of an
+iterator. It is carried unchanged.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Checking the bytes of a tensor as they stream by, in bounded memory.
 
-A verifier is fed the stored bytes of one tensor in pieces of any size and tells in the end which
-crc32c its entry must have. On the way it holds the bytes against the checksums and lengths that lie
-among them. It knows no file: the pieces may come from a reader or go to a writer.
+A verifier takes the stored bytes of one tensor in pieces of any size and returns the crc32c that
+its entry must have. On the way it checks the checksums and lengths inside the bytes. It knows no
+file: the pieces may come from a reader or go to a writer.
 """
 
 from __future__ import annotations

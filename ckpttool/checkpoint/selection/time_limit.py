@@ -9,7 +9,7 @@ outside of the main thread, where the system has none, and where a program has o
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import NoReturn, TypeVar
 
 from ckpttool.checkpoint.selection.globs import shortened
@@ -51,12 +51,7 @@ class TimeLimit:
             self._renew()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if self._armed:
             import signal
 

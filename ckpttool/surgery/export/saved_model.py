@@ -18,7 +18,6 @@ from ckpttool.checkpoint.open import Checkpoint, open_checkpoint
 from ckpttool.errors import (
     CorruptError,
     DestinationError,
-    FileAccessError,
     MissingFileError,
     NotFoundError,
 )
@@ -298,8 +297,8 @@ def _checked(destination: str, folder: str, *, force: bool) -> str:
         raise DestinationError("name the folder that is to be made", path=destination)
     try:
         real, source = os.path.realpath(path), os.path.realpath(folder)
-    except ValueError as error:  # a NUL, or text that no file system can spell
-        raise FileAccessError(str(error), path=path) from error
+    except ValueError as error:
+        raise file_error(error, path) from error
     if os.path.commonpath([real, source]) in (real, source):
         raise DestinationError("it shares a folder with the export", path=path)
     if not os.path.lexists(path):

@@ -18,7 +18,6 @@ import os
 import stat
 from collections.abc import Collection, Iterable
 from contextlib import suppress
-from types import TracebackType
 
 from ckpttool.bundle.entry import decode_header
 from ckpttool.bundle.index import BundleIndex
@@ -73,12 +72,7 @@ class OldShards:
     def __enter__(self) -> OldShards:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._folder.close()
 
     @property

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-from types import TracebackType
 
 from ckpttool.bundle.naming import index_path
 from ckpttool.checkpoint.nearest import listed
@@ -43,12 +42,7 @@ class Undo:
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: object, *rest: object) -> None:
         left: list[str] = []
         if kind is not None and self._ours is not None:
             now = self._identity(self._name)
@@ -57,7 +51,7 @@ class Undo:
                 if isinstance(error, CkptError) and self._identity(self._name) == self._ours:
                     # Without links there was no way to keep the old one.
                     error.message += f"; '{self._path}' is written all the same"
-            elif now is not None and now[:2] == self._ours[:2] and issubclass(kind, CkptError):
+            elif now is not None and now[:2] == self._ours[:2] and isinstance(error, CkptError):
                 raise SurgeryError("somebody else writes to it", path=self._path)
         self._folder.remove(self._old)
         if left and isinstance(error, CkptError):

@@ -1,4 +1,4 @@
-"""The checkpoint format before the tensor bundle, called V1: tables that hold the tensors.
+"""V1, the checkpoint format before the tensor bundle: tables that hold the tensors.
 
 naming     names of the files of a checkpoint in several files
 records    the records of a file, and the entry of a tensor

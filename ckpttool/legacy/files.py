@@ -18,7 +18,7 @@ from ckpttool.table.reader import TableLookup
 
 # A checkpoint may have more files than a process may have open.
 _MAX_OPEN = 32
-# Some ten million tensors. It is held in memory, and a sparse file costs its sender nothing.
+# Enough for some ten million tensors. It is held in memory, and a hostile sparse file is cheap.
 MAX_META_SIZE = 1 << 30
 
 
@@ -26,13 +26,12 @@ class LegacyFiles:
     """Opens the files of a checkpoint when they are needed.
 
     Args:
-        paths: of all files in shard order, also of those that are missing.
+        paths: of all files in shard order, missing ones included.
 
     Attributes:
-        paths: as given.
-        sizes: size of each file once it was opened; None for one that is missing.
+        sizes: size of each file once opened; None for a missing one.
         permissions: those of the file that was opened first.
-        identities: what each file was when it was opened first.
+        identities: of each file when it was first opened.
     """
 
     def __init__(self, paths: Sequence[str]) -> None:
@@ -52,7 +51,7 @@ class LegacyFiles:
 
         Raises:
             MissingFileError: it does not exist.
-            ChangedError: it is not the one any more that was opened first.
+            ChangedError: it was replaced or written since it was first opened.
             CorruptError: it is not a table.
         """
         opened = self._open.pop(shard_id, None)
@@ -75,15 +74,15 @@ class LegacyFiles:
     def describe(
         self, shard_id: int, damaged: MutableMapping[str, CkptError] | None = None
     ) -> list[SliceMeta] | None:
-        """Return what a file says of its tensors; None if it does not exist.
+        """Return the tensors that a file describes; None if it does not exist.
 
         Args:
             shard_id: number of the file.
-            damaged: takes what is wrong with single tensors, as `decode_meta` has it.
+            damaged: takes the errors of single tensors, as for `decode_meta`.
 
         Raises:
-            CorruptError: the record that says it is missing or damaged.
-            UnsupportedError: the file is of a version that is not known.
+            CorruptError: the description is missing or damaged.
+            UnsupportedError: the file is of an unknown version.
         """
         path = self.paths[shard_id]
         try:

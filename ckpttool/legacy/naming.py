@@ -1,9 +1,9 @@
 """Names of the files of a V1 checkpoint.
 
 PREFIX                      all in one file
-PREFIX-00000-of-00002       or several: number and count, five digits or more
+PREFIX-00000-of-00002       or in several: number and count, of five digits
 PREFIX-00001-of-00002
-PREFIX-?????-of-00002       the name by which TensorFlow knows them together
+PREFIX-?????-of-00002       TensorFlow's name for the set
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ckpttool.storage.source import file_error
 _SHARD = re.compile(r"-([0-9]{5})-of-([0-9]{5})\Z")
 _PATTERN = re.compile(r"-\?{5}-of-([0-9]{5}|\?{5})\Z")
 
-# The names of files that there are, by number, for each number of files that there are to be.
+# Count of files -> number of a present file -> its name.
 Sets = dict[int, dict[int, str]]
 
 
@@ -27,7 +27,7 @@ def shard_path(prefix: str, shard_id: int, num_shards: int) -> str:
 
 
 def shard_pattern(prefix: str, num_shards: int) -> str:
-    """Return the name for all files together."""
+    """Return the name of the set."""
     return f"{prefix}-?????-of-{num_shards:05d}"
 
 
@@ -40,14 +40,14 @@ def split_shard_path(path: str) -> tuple[str, int, int] | None:
 
 
 def shard_stem(path: str) -> str:
-    """Return a path without the ending of one file of several, whatever the numbers in it."""
+    """Return a path without the ending of one file of several."""
     return _SHARD.sub("", path)
 
 
 def split_shard_pattern(path: str) -> tuple[str, int | None] | None:
-    """Return prefix and count for the name of all files together; None for any other name.
+    """Return prefix and count for the name of a set, None for any other name.
 
-    The count is None where it is a pattern as well.
+    The count is None if it is a pattern as well.
     """
     match = _PATTERN.search(path)
     if match is None:
@@ -56,7 +56,7 @@ def split_shard_pattern(path: str) -> tuple[str, int | None] | None:
 
 
 def sets_among(names: Iterable[str]) -> dict[str, Sets]:
-    """Return which of the names in a folder are of checkpoints in several files, by prefix."""
+    """Return the names that belong to checkpoints in several files, by prefix."""
     found: dict[str, Sets] = {}
     for name in names:
         split = split_shard_path(name)
@@ -67,7 +67,7 @@ def sets_among(names: Iterable[str]) -> dict[str, Sets]:
 
 
 def find_sets(prefix: str) -> dict[int, tuple[str, ...]]:
-    """Return the paths of all files named like one of several of a prefix, by count.
+    """Return the paths of the files of a prefix, by the count in their names.
 
     Raises:
         FileAccessError: the folder cannot be read.

@@ -1,8 +1,8 @@
 """Reading a V1 checkpoint.
 
-Opening reads of each file where its blocks are, and the record that describes the tensors. A value
-leaves when the checksum of the block it lies in has been checked, except a part of a large tensor,
-for which that would take the whole.
+Opening reads the index block of each file and the record that describes its tensors. A value is
+returned only after the checksum of its block was checked, except part of a large tensor: that would
+mean reading the whole.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ckpttool.tensor.region import Index
     from ckpttool.tensor.values import Array
 
-# By how much a block may be compressed at best.
+# A block cannot be compressed better than this.
 _MAX_RATIO = 22
 
 
@@ -56,13 +56,13 @@ class LegacyReader:
     """An open V1 checkpoint.
 
     Args:
-        prefix: what its files have in common.
-        paths: of all its files in shard order, also of those that are missing.
+        prefix: the common part of its files' names.
+        paths: of all its files in shard order, missing ones included.
 
     Attributes:
-        entries: every tensor that the files which are there tell of.
-        damaged: what is wrong with what the files say of tensors, by key; all others can be read.
-        num_shards: how many files the checkpoint has.
+        entries: every tensor that the present files describe.
+        damaged: key -> error, for tensors with a damaged description; all others can be read.
+        num_shards: number of files.
         big_endian: byte order in which `chunks` gives elements: that of this machine.
 
     Raises:
@@ -100,7 +100,7 @@ class LegacyReader:
 
     @property
     def path(self) -> str:
-        """The first file that is there, for what concerns none of them in particular."""
+        """The first present file, for errors that concern no file in particular."""
         return next(
             path
             for path, size in zip(self._files.paths, self._files.sizes, strict=True)
@@ -109,7 +109,7 @@ class LegacyReader:
 
     @property
     def permissions(self) -> Permissions:
-        """Who may do what with the first file that is there."""
+        """Permissions of the first present file."""
         found = self._files.permissions
         if found is None:
             raise MissingFileError("no file of the checkpoint exists", path=self.prefix)
@@ -117,7 +117,7 @@ class LegacyReader:
 
     @property
     def identities(self) -> dict[str, Identity]:
-        """By which a later look can tell whether the files are still those that were read."""
+        """Identities of the files, to find out later whether they changed."""
         return {self._files.paths[at]: found for at, found in self._files.identities.items()}
 
     def shard_files(self) -> list[ShardFile]:
@@ -130,11 +130,11 @@ class LegacyReader:
     def read(self, key: str, *, copy: bool = True) -> Array:
         """Return the value of a tensor, its slices joined.
 
-        The array is the caller's own. Elements of strings are bytes.
+        The array is always a copy. Elements of strings are bytes.
 
         Args:
             key: the tensor's key.
-            copy: taken for the sake of bundles; here values are always copied.
+            copy: ignored; present for the interface of bundles.
 
         Raises:
             MissingKeyError: there is no such key.
@@ -150,8 +150,8 @@ class LegacyReader:
     def read_region(self, key: str, index: Index) -> Array:
         """Return part of a tensor.
 
-        Of floating-point and complex numbers in large blocks only the bytes that it needs are read,
-        and no checksum is checked. Else the slices that it touches are read as a whole.
+        Of floating-point and complex numbers in large blocks only the needed bytes are read, and no
+        checksum is checked. Else the slices that the part touches are read as a whole.
 
         Args:
             key: the tensor's key.
@@ -195,10 +195,9 @@ class LegacyReader:
         return self._decode(key, self.entries[key], self._last_slices[1][part])
 
     def chunks(self, key: str) -> Iterator[memoryview]:
-        """Yield the elements of a tensor of fixed-size elements as they are in memory, in pieces.
+        """Yield the elements of a tensor of fixed-size elements, as in memory, in pieces.
 
-        Slices come one after another, in the order the entry lists them. Pieces may share one
-        buffer.
+        Slices come in the order of the entry. Pieces may share one buffer.
 
         Raises:
             CorruptError: the stored bytes are damaged.
@@ -246,7 +245,7 @@ class LegacyReader:
         return LegacyEntries({key: entry for key, (entry, _) in found.items()}, self.damaged)
 
     def _readable(self, key: str) -> LegacyEntry:
-        """Return the entry of a tensor that can be read as far as the entries tell."""
+        """Return the entry of a tensor; raise if the entries show that it cannot be read."""
         from ckpttool.tensor.proto_values import value_field
         from ckpttool.tensor.slices import check_coverage
         from ckpttool.tensor.values import MAX_RANK
@@ -279,7 +278,7 @@ class LegacyReader:
 
     @property
     def missing_files(self) -> tuple[str, ...]:
-        """The paths of the files that are missing and may have tensors nobody knows of."""
+        """The paths of the missing files, which may have unknown tensors."""
         return tuple(file.path for file in self.shard_files() if file.size is None)
 
     def _find(self, key: str, part: LegacyPart, *, verify: bool = True) -> _Values:
@@ -313,7 +312,7 @@ class LegacyReader:
             raise
 
     def _remembered(self, key: str, entry: LegacyEntry, part: LegacyPart) -> Array:
-        """Return the value of a slice, which may be wanted again at once."""
+        """Return the value of a slice, kept for the next call."""
         if self._last is None or self._last[:2] != (part, key):
             self._last = None
             self._last = part, key, self._decode(key, entry, part)

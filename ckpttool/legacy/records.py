@@ -1,4 +1,4 @@
-"""The records of a V1 file, which is a table, and the entry of a tensor that they add up to.
+"""The records of a V1 file, which is a table, and the entry of a tensor.
 
     key ""         SavedTensorSlices   meta=1 SavedTensorSliceMeta
     slice key      SavedTensorSlices   data=2 SavedSlice
@@ -8,8 +8,8 @@
     SavedSlice             name=1 string  slice=2 message  data=3 TensorProto
     VersionDef             producer=1  min_consumer=2  bad_consumers=3 repeated
 
-A slice key is made by `tensor.slice_key`; a whole tensor has one too, with every extent full. The
-TensorProto has the elements and nothing else: shape and dtype are in the first record alone.
+`tensor.slices` makes slice keys; a whole tensor has one too, with every extent full. The
+TensorProto has only elements: shape and dtype are in the first record.
 """
 
 from __future__ import annotations
@@ -34,14 +34,7 @@ _META, _DATA = 1, 2
 
 
 class SliceMeta(NamedTuple):
-    """What the first record says of a tensor.
-
-    Attributes:
-        name: of the tensor; bytes that are not UTF-8 as surrogate escapes.
-        dtype: of its elements.
-        shape: of the whole tensor.
-        slices: those that are in this file.
-    """
+    """The description of a tensor in the first record; `slices` are those in this file."""
 
     name: str
     dtype: DType
@@ -50,22 +43,14 @@ class SliceMeta(NamedTuple):
 
 
 class LegacyPart(NamedTuple):
-    """A slice of a tensor, or all of it, and the number of the file that it is in."""
+    """A slice of a tensor, or the whole, and the number of its file."""
 
     part: TensorSlice
     shard_id: int
 
 
 class LegacyEntry(NamedTuple):
-    """A tensor.
-
-    A named tuple, not a dataclass: a checkpoint can have very many of them.
-
-    Attributes:
-        dtype: what the elements are.
-        shape: of the whole tensor.
-        parts: what it is stored in.
-    """
+    """A tensor; a named tuple, not a dataclass, because a checkpoint may have very many."""
 
     dtype: DType
     shape: Shape
@@ -97,11 +82,11 @@ class LegacyEntry(NamedTuple):
 class LegacyEntries(Mapping[str, LegacyEntry]):
     """The tensors of a checkpoint by key, in the order of the key bytes.
 
-    To ask for one that is damaged raises what is wrong with it.
+    Looking up a damaged one raises its error.
 
     Args:
-        sound: what is known of tensors.
-        damaged: what is wrong with others, by key.
+        sound: the entries.
+        damaged: the errors of the other tensors, by key.
     """
 
     def __init__(self, sound: Mapping[str, LegacyEntry], damaged: Mapping[str, CkptError]) -> None:
@@ -126,13 +111,13 @@ class LegacyEntries(Mapping[str, LegacyEntry]):
         return key in self._entries
 
     def sound(self) -> dict[str, LegacyEntry]:
-        """Return the entries but for those of damaged tensors."""
+        """Return the entries of undamaged tensors."""
         if not self._damaged:
             return self._entries
         return {key: entry for key, entry in self._entries.items() if key not in self._damaged}
 
     def described(self) -> dict[str, LegacyEntry]:
-        """Return all entries; that of a damaged tensor has no known dtype and no shape."""
+        """Return all entries; that of a damaged tensor has an unknown dtype and no shape."""
         return self._entries
 
     def dtype_and_shape(self, key: str) -> tuple[DType, Shape]:
@@ -147,12 +132,11 @@ def decode_meta(
 
     Args:
         data: the record.
-        damaged: takes what is wrong with single tensors, by name, in place of its being raised.
+        damaged: takes the errors of single tensors, by name, instead of raising them.
 
     Raises:
         CorruptError: it is malformed, or a slice does not lie within its tensor.
-        UnsupportedError: it says that readers of our version must keep out, or has a shape of no
-            known rank.
+        UnsupportedError: it bars readers of our version, or has a shape of unknown rank.
     """
     meta = None
     for number, kind, value, _ in wire.decode_fields(data):
@@ -170,7 +154,7 @@ def decode_meta(
                 tensors.append(_decode_tensor(bytes(value)))
             except CkptError as error:
                 if damaged is None or error.key is None:
-                    raise  # nobody knows whose it is
+                    raise  # the name is unknown
                 damaged.setdefault(error.key, error)
         elif number == 2 and kind == wire.BYTES:
             version = bytes(value)
@@ -230,12 +214,11 @@ def find_values(source: Bytes, name: str, part: TensorSlice) -> tuple[int, int]:
 
     Args:
         source: the record.
-        name: what the tensor must be called in it.
-        part: the slice that it must be.
+        name: the expected name of the tensor.
+        part: the expected slice.
 
     Raises:
-        CorruptError: the record is malformed or about something else; `offset` counts from its
-            start.
+        CorruptError: the record is malformed or of another slice; `offset` counts from its start.
     """
     walk = MessageWalk(source, 0, source.size)
     data = None
@@ -270,7 +253,7 @@ def find_values(source: Bytes, name: str, part: TensorSlice) -> tuple[int, int]:
 
 
 def slice_head(name: str, part: TensorSlice, size: int) -> bytes:
-    """Return what stands in the record of a slice before its TensorProto of `size` bytes."""
+    """Return the bytes of a slice's record before its TensorProto of `size` bytes."""
     inner = wire.bytes_field(1, encode_text(name))
     inner += wire.bytes_field(2, encode_slice(part))
     inner += encode_varint(3 << 3 | wire.BYTES) + encode_varint(size)

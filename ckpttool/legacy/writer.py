@@ -34,7 +34,7 @@ from ckpttool.tensor.slices import FULL, TensorSlice, check_coverage, encode_sli
 if TYPE_CHECKING:
     from ckpttool.tensor.values import Array
 
-# TensorFlow reckons with so many bytes for an element at most, and refuses a record of 2 GiB.
+# TensorFlow's upper bound of bytes per element; it refuses a record of 2 GiB by it.
 _MOST_BYTES = {
     "float32": 4,
     "float64": 8,
@@ -59,7 +59,7 @@ _ROOM = 1024
 
 @dataclass(frozen=True, slots=True)
 class _Slice:
-    """A slice to be written: which it is, of what, in which file, and what gives its elements."""
+    """A slice to be written; `read` gives its elements."""
 
     key: str
     dtype: DType
@@ -72,19 +72,18 @@ class _Slice:
 class LegacyWriter:
     """A V1 checkpoint being written; nothing is visible before `finish`.
 
-    A file begins with the description of all tensors in it, and its records are in the order of
-    their keys. So values are asked for in `finish` only: one at a time, by a function for each.
+    A file begins with the description of all its tensors, and its records are in key order. So
+    values are read in `finish` only, one at a time, by a function for each.
 
-    As a context manager it removes what it wrote if the block ends in an exception, and finishes
-    the checkpoint otherwise.
+    As a context manager it finishes the checkpoint, or removes what it wrote if the block raises.
 
     Args:
-        prefix: the path of the file, or what the names of several files begin with. The last folder
-            in it is made if need be.
-        num_shards: how many files to write; None for one that is called as the prefix.
-        force: replace files of these names: one file in one step; several must be no whole
-            checkpoint, since there is a moment with neither the old nor the new one.
-        like: the permissions that the files get; those of other new files if None.
+        prefix: the path of the file, or the common part of the names of several files. Its last
+            folder is made if need be.
+        num_shards: number of files; None for one with the name of the prefix.
+        force: replace files of these names. One file is replaced in one step; several must not be a
+            whole checkpoint, since for a moment neither the old nor the new one is whole.
+        like: permissions for the files; those of other new files if None.
 
     Raises:
         DestinationError: a file of such a name exists.
@@ -139,9 +138,9 @@ class LegacyWriter:
 
         Args:
             key: its name; bytes that are not UTF-8 are given as surrogate escapes.
-            dtype: what its elements are.
+            dtype: of its elements.
             shape: of the tensor.
-            read: gives the elements when they are to be written.
+            read: gives the elements when they are written.
             shard_id: the file to write to.
 
         Raises:
@@ -169,8 +168,8 @@ class LegacyWriter:
             key: name of the whole tensor.
             dtype: the same for all its slices.
             shape: of the whole tensor; the same for all its slices.
-            part: which slice this is.
-            read: gives the elements of the slice when they are to be written.
+            part: the slice.
+            read: gives its elements when they are written.
             shard_id: the file to write to.
 
         Raises:
@@ -200,12 +199,11 @@ class LegacyWriter:
         self._slices[raw] = _Slice(key, dtype, part, part_shape, shard_id, read)
 
     def finish(self, *, before_last: Callable[[], None] | None = None) -> list[tuple[str, int]]:
-        """Write all files, make them visible and check what is there now.
-
-        Further calls do nothing.
+        """Write all files, make them visible and read them back; further calls do nothing.
 
         Args:
-            before_last: called right before the last file gets its name; what it raises ends it.
+            before_last: called right before the last file gets its name; if it raises, nothing
+                becomes visible.
 
         Returns:
             The path of each file and its size in bytes.
@@ -232,7 +230,7 @@ class LegacyWriter:
         else:
             self._staged.commit_together(replace=self._replace, before_last=before_last)
         self._finished = True
-        self._slices.clear()  # with all that their values are read from
+        self._slices.clear()  # releases the sources of the values
         self._check_written()
         return self._written
 
@@ -261,7 +259,7 @@ class LegacyWriter:
             for file, (_, size) in zip(reader.shard_files(), self._written, strict=True):
                 if file.size != size:
                     raise CorruptError("the file has another size than written", path=file.path)
-            # One by one: as many again would be in memory besides.
+            # One by one, so as not to have two descriptions of all tensors in memory.
             same = len(reader.entries) == len(self._tensors) and all(
                 key in self._tensors and _ordered(self._tensors[key]) == _ordered(_meta(key, entry))
                 for key, entry in reader.entries.items()

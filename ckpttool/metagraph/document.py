@@ -233,14 +233,14 @@ def graph_from_json(data: bytes, path: str) -> GraphDocument:
         UnsupportedError: constants were left out of it.
     """
     from ckpttool import pb
-    from ckpttool.pb.json.parser import load_json, message_from_json
+    from ckpttool.pb.json.parser import load_object, message_from_json
 
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise CorruptError(f"line {line}: not JSON: it is not UTF-8", path=path) from error
-    members = load_json(text, path=path)
+    members = load_object(text, path=path)
     kind: GraphKind = "MetaGraphDef"
     if _SAVED_MODEL_MEMBERS & set(members):
         kind = "SavedModel"

@@ -1,8 +1,8 @@
-"""TensorFlow's messages, by the names that TensorFlow gives them.
+"""TensorFlow's messages, by TensorFlow's names.
 
     pool      the classes, made from descriptors.binpb
     convert   bytes and text to messages and back; fields the schema does not know
-    syntax    what protobuf runtimes disagree on in text
+    syntax    the text form where protobuf runtimes disagree
     json      messages as JSON, and back
 
 The attributes of this package are the message classes: `pb.BundleEntryProto`, and so on for every
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 __all__ = ["message_class"]
 
-# Where a short name is looked for, in this order: SavedObject and VersionDef are TensorFlow's, not
-# those of Keras or of the splitter.
+# Searched in this order for a short name: SavedObject and VersionDef are TensorFlow's, not those of
+# Keras or of the splitter.
 PACKAGES = (
     "tensorflow",
     "tensorflow.serving",

@@ -1,6 +1,6 @@
-"""Messages from bytes and text and back, and what of them the schema does not know.
+"""Messages from bytes and text and back; fields that the schema does not know.
 
-Nothing here imports protobuf before it is called with a message or its class.
+Nothing here imports protobuf before it is called.
 """
 
 from __future__ import annotations
@@ -29,11 +29,7 @@ _LONGEST_QUOTE = 300
 
 
 def check_size(size: int, *, path: str | None, offset: int | None = None) -> None:
-    """Refuse what is too large for a message, before it is read.
-
-    Raises:
-        UnsupportedError: it is 2 GiB or more.
-    """
+    """Raise `UnsupportedError` for 2 GiB or more, too large for a message; call before reading."""
     if size > _MAX_BYTES:
         raise UnsupportedError(
             f"a protobuf message of {size} bytes; the limit is {_MAX_BYTES}",
@@ -54,8 +50,8 @@ def parse(
         offset: where they are in the file, for errors.
 
     Raises:
-        CorruptError: they are not such a message: cut off, nested more than 100 deep, text that is
-            not UTF-8.
+        CorruptError: the bytes are not such a message: cut off, nested more than 100 deep, text
+            that is not UTF-8.
         UnsupportedError: they are 2 GiB or more.
     """
     check_size(len(data), path=path, offset=offset)
@@ -80,12 +76,11 @@ def to_text(message: Message) -> str:
 
     One field a line; doubles in the shortest form that reads back the same; in strings `\"`, `\'`,
     `\\`, `\n`, `\r`, `\t`, other control characters in octal and everything else raw; in bytes
-    everything outside of printable ASCII in octal. An Any is spelled out when that loses nothing
-    but the order of map entries. Unknown fields are left out: `unknown_fields` finds them.
+    everything outside of printable ASCII in octal. An Any is spelled out if that loses only the
+    order of map entries. Unknown fields are left out: `unknown_fields` finds them.
 
     Raises:
-        CorruptError: strings in GraphDebugInfo are not UTF-8, or messages are nested too deep,
-            which no parsed message is.
+        CorruptError: strings in GraphDebugInfo are not UTF-8, or messages are nested too deep.
     """
     from google.protobuf import text_format
 
@@ -99,7 +94,7 @@ def to_text(message: Message) -> str:
         raise CorruptError("a message is nested too deep to print it") from error
     except (UnicodeDecodeError, TypeError) as error:  # see _is_broken; bytes and text do not sort
         raise CorruptError(_NOT_UTF8) from error
-    # Runtimes before 5.26 leave control characters raw. A line feed is never one of a string.
+    # Runtimes before 5.26 leave control characters raw. Line feeds in strings are always escaped.
     return _CONTROL.sub(lambda match: octal(match.group()), text)
 
 
@@ -172,13 +167,13 @@ def from_text(message_class: type[_M], text: str, *, path: str | None) -> _M:
 
 @dataclass(frozen=True, slots=True)
 class UnknownField:
-    """A field that is in a file and not in the schema.
+    """A field in a file that the schema does not have.
 
     Args:
-        path: the message that holds it, such as `graph_def.node[3].attr['T']`; empty for the
+        path: of the message that holds it, such as `graph_def.node[3].attr['T']`; empty for the
             outermost.
         number: its field number.
-        message: the full name of the type of the message that holds it.
+        message: full name of the type of the message that holds it.
     """
 
     path: str
@@ -189,8 +184,8 @@ class UnknownField:
 def unknown_fields(message: Message) -> list[UnknownField]:
     """Return every field of a message, at any depth, that the schema does not know.
 
-    They survive being written as bytes again; text and JSON cannot hold them. The inside of an Any
-    is not looked at.
+    They survive being written as bytes again; text and JSON cannot hold them. The contents of an
+    Any are not searched.
     """
     from google.protobuf.message import Message as MessageBase
     from google.protobuf.unknown_fields import UnknownFieldSet
@@ -226,8 +221,8 @@ def _map_items(entries: Mapping[Any, object]) -> Iterator[tuple[object, object]]
 
 
 def _is_broken(text: object) -> bool:
-    # In a proto2 file (GraphDebugInfo) compiled runtimes let strings pass that are not UTF-8. They
-    # turn up as bytes; those of them that are map keys are of no use for getting at the value.
+    # In a proto2 file (GraphDebugInfo) compiled runtimes accept strings that are not UTF-8 and
+    # give them as bytes. As map keys these cannot be used to look up the value.
     return isinstance(text, bytes)
 
 

@@ -1,10 +1,10 @@
 """The message classes, in a descriptor pool of our own.
 
-TensorFlow registers messages of the same names in protobuf's default pool. Two declarations that
-differ cannot live in one pool, so ours stay out of it, and both packages work in one process.
-Messages of two pools do not mix: bytes are the only way from one to the other. And messages that
-may hold an Any are to be compared by their bytes, since `==` of the pure-Python runtime looks its
-type up in the default pool.
+TensorFlow registers messages of the same names in protobuf's default pool. Differing declarations
+cannot share a pool; with a pool of our own both packages work in one process.
+
+Messages of two pools do not mix: only bytes pass from one to the other. Compare messages that may
+hold an Any by their bytes: `==` of the pure-Python runtime looks its type up in the default pool.
 
 Importing this module loads protobuf and fills the pool.
 """
@@ -30,8 +30,8 @@ _classes: dict[str, type[Message]] = {}
 
 
 def _filled_pool() -> descriptor_pool.DescriptorPool:
-    # A FileDescriptorSet is nothing but its files, each after those that it imports. Parsing it as
-    # a message would load the descriptor messages, for another two milliseconds.
+    # A FileDescriptorSet has only files, each after its imports. Parsing it as a message would
+    # load the descriptor messages, for another two milliseconds.
     pool = descriptor_pool.DescriptorPool()
     with open(DESCRIPTORS, "rb") as stream:
         data = stream.read()
@@ -65,7 +65,7 @@ def _class_with_nested(descriptor: Descriptor) -> type[Message]:
     found = message_factory.GetMessageClass(descriptor)
     for nested in descriptor.nested_types:
         nested_class = _class_with_nested(nested)
-        # The pure-Python runtime does not do this by itself.
+        # The pure-Python runtime does not set these.
         if not hasattr(found, nested.name):
             setattr(found, nested.name, nested_class)
     return found

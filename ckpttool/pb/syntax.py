@@ -1,7 +1,7 @@
-"""The lexical side of protobuf text, where protobuf runtimes disagree or are too trusting.
+"""Escapes and nesting in protobuf text, where protobuf runtimes disagree.
 
-Releases of the Python runtime differ in what they make of escapes, and have no limit or different
-limits for nesting. `settle` turns a text into one that they all read alike, or refuses it.
+Releases of the Python runtime read escapes differently and have different limits of nesting, or
+none. `settle` turns a text into one that they all read alike, or refuses it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 MAX_DEPTH = 100  # as in binary messages
 
 # A comment, a string (without its closing quote if the line ends first), or a brace. No alternative
-# can fail late, so the time is linear in the text whatever it holds.
+# can fail late, so the time is linear for any text.
 _TOKEN = re.compile(
     r"""
     \#[^\n]*
@@ -21,8 +21,8 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE,
 )
-# A string whose escapes mean the same everywhere: nearly every string there is. Of an octal escape
-# only the first digit is looked at as such, so that there is but one way to match.
+# A string whose escapes mean the same everywhere, as nearly always. Only the first digit of an
+# octal escape counts as escape, so that there is one way to match.
 _PLAIN = re.compile(
     r"""
     [^\\]*
@@ -46,12 +46,7 @@ _ESCAPE = re.compile(
 
 
 class TextSyntaxError(ValueError):
-    """The text breaks a rule.
-
-    Args:
-        message: which one.
-        line: where, counted from 1.
-    """
+    """The text breaks a rule, in a line counted from 1."""
 
     def __init__(self, message: str, line: int) -> None:
         super().__init__(message)

@@ -19,7 +19,7 @@ from ckpttool import pb
 from ckpttool.coding.wire import bytes_field, varint_field
 from ckpttool.pb.convert import parse
 from ckpttool.pb.json.mapping import float_text
-from ckpttool.pb.json.parser import load_json, message_from_json
+from ckpttool.pb.json.parser import load_object, message_from_json
 from ckpttool.pb.json.printer import JsonLoss, JsonStyle, write_json
 from ckpttool.pb.pool import POOL
 from tests.pb.graph_messages import graphs
@@ -38,7 +38,7 @@ def printed(message: Message, style: JsonStyle = PLAIN) -> tuple[str, tuple[Json
 
 
 def read(message_class: type[Message], text: str) -> Any:
-    return message_from_json(message_class, load_json(text, path=None), text=text, path=None)
+    return message_from_json(message_class, load_object(text, path=None), text=text, path=None)
 
 
 def data(message: Message) -> bytes:

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from ckpttool import pb
 from ckpttool.errors import CkptError, CorruptError, UnsupportedError
-from ckpttool.pb.json.parser import load_json, message_from_json
+from ckpttool.pb.json.parser import load_object, message_from_json
 from ckpttool.pb.pool import POOL
 
 
 def read(text: str) -> pb.MetaGraphDef:
     return message_from_json(
-        pb.MetaGraphDef, load_json(text, path="g.json"), text=text, path="g.json"
+        pb.MetaGraphDef, load_object(text, path="g.json"), text=text, path="g.json"
     )
 
 

@@ -7,7 +7,10 @@ r"""Globs over names whose segments are divided by `/`, turned into regular expr
     \*       a mark taken literally; \x1b and the like as `printable` spells characters
 
 What follows a wildcard is matched at its first place and never reconsidered, which is enough for
-globs and keeps a hostile name from costing time that grows with a power of its length.
+globs and keeps the time linear: `.*a` seven times and `.*b` against 60 letters takes `re` 20 s.
+
+Hand-written, because `fnmatch` has neither `**` nor braces; `glob.translate` (Python 3.13) has `**`
+but not that bound.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The message in an Any, where it says all that the bytes of the Any say."""
+"""The message in an Any, if it reproduces the bytes of the Any."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ def payload_of(type_url: str, value: bytes, room: int) -> Payload:
     """Return the message in an Any.
 
     Args:
-        type_url: its type, behind the last slash.
+        type_url: ends with the type, after the last slash.
         value: its bytes.
-        room: how deep messages in it may be nested, itself included.
+        room: how deep its messages may be nested, itself included.
 
     Raises:
-        ValueError: the type is not known, or a message would not lead back to these bytes; the
-            text of the error names the type and says what it is about it.
+        ValueError: the type is unknown, or the message would not give the same bytes again; the
+            text names the type and the reason.
     """
     from ckpttool.pb.pool import message_class
 

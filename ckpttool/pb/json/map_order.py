@@ -3,12 +3,12 @@
     Any      type_url   value: the bytes of a message
     map      an entry after the other, in any order: 2 length (1 key, 2 value)
 
-Messages do not remember the order of their maps, and many writers leave it to chance. Equal Anys
-have equal bytes, so JSON keeps the order: it is that of the members of an object. Real files
-need this: the signatures and the serving graph of a SessionBundle export are Anys with maps in the
-order of a hash table.
+Messages do not remember the order of their maps, and many writers write them in any order. Equal
+Anys have equal bytes, so JSON keeps the order, as the order of an object's members. Real files need
+this: the signatures and the serving graph of a SessionBundle export are Anys with maps in the order
+of a hash table.
 
-An order is what is left of such JSON when all but maps, and what leads to them, is taken away.
+An `Order` is such JSON reduced to the maps and the members that lead to them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Order = Mapping[str, Any]
 
 
 def order_of(data: bytes, plan: MessagePlan) -> dict[str, Any]:
-    """Return the order of map entries in the bytes of a message that could be parsed."""
+    """Return the order of map entries in the bytes of a valid message."""
     found: dict[str, Any] = {}
     for number, wire, value, _ in decode_fields(data):
         field = plan.numbers.get(number)
@@ -63,13 +63,7 @@ def _entry(data: bytes, field: FieldPlan) -> tuple[str, dict[str, Any]]:
 
 
 def reproduced(message: Message, order: Order) -> bytes:
-    """Return the bytes of a message with its maps in an order.
-
-    Args:
-        message: one from this package.
-        order: of its maps: the names of members lead to messages and lists of them, and those of
-            a map's object are its keys, in their order. An entry that is not named is left out.
-    """
+    """Return the bytes of a message with its maps in an order; entries not named are left out."""
     plan = plan_of(message)
     if not plan.maps:
         return message.SerializeToString(deterministic=True)
@@ -107,11 +101,11 @@ def _entry_bytes(into: Any, field: FieldPlan, entries: Any, name: str, below: An
     """Return the bytes of one entry of a map, with the tag of its field.
 
     Args:
-        into: a message with such a map, which is empty; so it is left.
+        into: a message with such a map, empty before and after.
         field: the map.
         entries: all of them.
         name: of the entry in JSON.
-        below: the order of what is in its value.
+        below: the order of maps in its value.
     """
     key = _key(field, name)
     if key not in entries:
@@ -127,7 +121,7 @@ def _entry_bytes(into: Any, field: FieldPlan, entries: Any, name: str, below: An
     into.ClearField(field.name)
     if field.inner is None or not field.inner.maps:
         return data
-    # Key and value are always there: what is wanted is all but the empty value at the end.
+    # Key and value are always present: drop the empty value at the end.
     ((number, _, entry, _),) = decode_fields(data)
     assert isinstance(entry, bytes)
     value = reproduced(entries[key], below if isinstance(below, Mapping) else {})

@@ -1,4 +1,4 @@
-"""How each message looks in protobuf's JSON mapping, worked out once per message.
+"""The form of each message in protobuf's JSON mapping, computed once per type.
 
     int64, uint64, fixed64      a string of digits        enums    a name, or the number
     NaN and the infinities      strings                   bytes    base64
@@ -21,10 +21,9 @@ from typing import TYPE_CHECKING, Any, Literal
 if TYPE_CHECKING:
     from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
-MAX_DEPTH = 100  # as in binary messages
 TYPE = "@type"
-# These members are not of the mapping.
-BASE64 = "ckpt:base64"  # beside "@type": the value of an Any whose type is not known
+# Our own members.
+BASE64 = "ckpt:base64"  # beside "@type": the value of an Any of an unknown type
 ELIDED = "ckpt:elided"  # in a TensorProto: "bytes" and "sha256" of values that were left out
 
 ANY = "google.protobuf.Any"
@@ -47,7 +46,7 @@ _SINGLE = struct.Struct("<f")
 _DOUBLE = struct.Struct("<d")
 _USUAL_NAN = _DOUBLE.pack(math.nan)
 _EXACT = 1_000_000.0
-FLOAT_LIMIT = 3.4028235677973366e38  # half a step above the largest; what is below rounds to it
+FLOAT_LIMIT = 3.4028235677973366e38  # half a step above the largest float32; less rounds to that
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,14 +58,14 @@ class FieldPlan:
         name: of the field in the message.
         json_name: of the member.
         full_name: with the message and package.
-        shape: whether it has one value, a list of them, or is a map.
+        shape: one value, a list, or a map.
         kind: protobuf's number of the type of its values.
-        oneof: the group that only one field may be set of; None where there is none.
-        text: the JSON of a value, unless it is a message.
-        enum: the numbers of the names of an enum; empty for all else.
+        oneof: the group in which only one field may be set, if any.
+        text: makes the JSON of a value that is no message.
+        enum: name -> number; empty if it is no enum.
         enum_name: the full name of the enum.
         key: for a map, the plan of its keys.
-        values: the type of its values, where they are messages.
+        values: the type of its values, if they are messages.
     """
 
     number: int
@@ -95,7 +94,7 @@ class MessagePlan:
         full_name: with the package.
         fields: in the order of their numbers.
         numbers: the same, by number.
-        wrapper: whether it stands for its one field.
+        wrapper: whether it is written as its only field, as `BoolValue`.
     """
 
     def __init__(self, full_name: str) -> None:
@@ -122,7 +121,7 @@ _plans: dict[Descriptor, MessagePlan] = {}
 
 
 def plan_of(message: Any) -> MessagePlan:
-    """Return the plan of a message, which has to be one of this package."""
+    """Return the plan of a message of this package."""
     return _plan_of(message.DESCRIPTOR)
 
 
@@ -161,7 +160,7 @@ def _field_plan(field: FieldDescriptor) -> FieldPlan:
 
 
 def _is_repeated(field: FieldDescriptor) -> bool:
-    # Releases before 6.30 have no such attribute, later ones complain of `label`.
+    # Releases before 6.30 have no `is_repeated`, later ones warn about `label`.
     repeated: bool | None = getattr(field, "is_repeated", None)
     if repeated is None:
         repeated = getattr(field, "label", None) == field.LABEL_REPEATED
@@ -192,7 +191,7 @@ def double_text(value: float) -> str:
 
 
 def is_odd(value: float) -> bool:
-    """Tell whether a number is a NaN of other bits than those that "NaN" is read as."""
+    """Tell whether a number is a NaN with other bits than "NaN" reads back as."""
     return value != value and _DOUBLE.pack(value) != _USUAL_NAN
 
 
@@ -216,7 +215,7 @@ def step_text(step: Step) -> str:
     return "".join(reversed(parts)).lstrip(".")
 
 
-# Where a value is: the place of what holds it, and the name of a member or the index in a list.
+# The place of a value: the place of its container, and its member name or list index there.
 Step = tuple["Step", "str | int"] | None
 
 

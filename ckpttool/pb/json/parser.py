@@ -1,7 +1,7 @@
-"""A message from JSON in protobuf's mapping, with the place of whatever is wrong with it.
+"""A message from JSON in protobuf's mapping, with the place of each fault.
 
-Reads what `json_print` writes and what protobuf's own runtimes write: names of members in either
-spelling, numbers as numbers or strings, base64 of either alphabet.
+Reads what `printer` and protobuf's own runtimes write: member names in either spelling, numbers as
+numbers or strings, base64 of either alphabet.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from ckpttool.pb.json.mapping import (
     ANY,
     BASE64,
     ELIDED,
-    MAX_DEPTH,
     PACKED,
     TYPE,
     FieldPlan,
@@ -32,11 +31,12 @@ from ckpttool.pb.json.mapping import (
 from ckpttool.pb.json.scalars import (
     FaultError,
     bytes_value,
-    described,
     key_value,
     misfit,
+    name_of_value,
     scalar_value,
 )
+from ckpttool.pb.syntax import MAX_DEPTH
 
 if TYPE_CHECKING:
     from google.protobuf.message import Message
@@ -44,15 +44,11 @@ if TYPE_CHECKING:
 _M = TypeVar("_M", bound="Message")
 
 
-def load_json(text: str, *, path: str | None) -> dict[str, Any]:
-    """Return the object that a JSON text is.
-
-    Args:
-        text: all of it.
-        path: the file it comes from, for errors.
+def load_object(text: str, *, path: str | None) -> dict[str, Any]:
+    """Return the object of a JSON text; `path` is for errors.
 
     Raises:
-        CorruptError: a syntax error, a name that an object has twice, or no object at all.
+        CorruptError: a syntax error, a name that an object has twice, or not an object.
     """
     try:
         document = json_text.load_json(text)
@@ -61,7 +57,7 @@ def load_json(text: str, *, path: str | None) -> dict[str, Any]:
         hint = "; the mapping has it in quotes" if error.word is not None else ""
         raise CorruptError(f"{error.place}: {syntax}{error.problem}{hint}", path=path) from error
     if not isinstance(document, dict):
-        problem = f"line {line_of(text, ())}: {described(document)} where an object should be"
+        problem = f"line {line_of(text, ())}: {name_of_value(document)} where an object should be"
         raise CorruptError(problem, path=path)
     return document
 
@@ -69,17 +65,17 @@ def load_json(text: str, *, path: str | None) -> dict[str, Any]:
 def message_from_json(
     message_class: type[_M], document: dict[str, Any], *, text: str, path: str | None
 ) -> _M:
-    """Return the message that a JSON object says.
+    """Return the message of a JSON object.
 
     Args:
         message_class: its class, from this package.
-        document: the object, as `load_json` returns it.
-        text: what it was read from, to tell lines by.
+        document: the object, as `load_object` returns it.
+        text: the JSON text, for line numbers.
         path: the file it comes from, for errors.
 
     Raises:
-        CorruptError: it is no such message: the line and the path of a member that no message
-            has, or of a value that does not fit, are in the text of the error.
+        CorruptError: an unknown member or a value that does not fit; the message names its line
+            and path.
         UnsupportedError: it has constants that were left out when it was written.
     """
     message = message_class()
@@ -108,7 +104,7 @@ class _Reader:
             return
         if not isinstance(value, dict):
             raise FaultError(
-                step, f"{described(value)} where an object, a {plan.full_name}, should be"
+                step, f"{name_of_value(value)} where an object, a {plan.full_name}, should be"
             )
         if plan.full_name == ANY:
             self._any(message, value, step, depth)
@@ -163,7 +159,7 @@ class _Reader:
             self._map(getattr(message, field.name), field, value, step, depth)
         elif field.shape == "many":
             if not isinstance(value, list):
-                raise FaultError(step, f"{described(value)} where a list should be")
+                raise FaultError(step, f"{name_of_value(value)} where a list should be")
             self._list(getattr(message, field.name), field, value, step, depth)
         elif field.values is not None:
             inner = getattr(message, field.name)
@@ -192,7 +188,7 @@ class _Reader:
 
     def _map(self, into: Any, field: FieldPlan, value: Any, step: Step, depth: int) -> None:
         if not isinstance(value, dict):
-            raise FaultError(step, f"{described(value)} where an object, a map, should be")
+            raise FaultError(step, f"{name_of_value(value)} where an object, a map, should be")
         assert isinstance(field.key, FieldPlan)
         for name, each in value.items():
             inner = (step, name)
@@ -227,7 +223,7 @@ class _Reader:
             message.value = self._packed(value, step, depth)
 
     def _packed(self, value: dict[str, Any], step: Step, depth: int) -> bytes:
-        """Return the bytes of the message that an object with "@type" is."""
+        """Return the bytes of the message in an object with "@type"."""
         from google.protobuf.message import EncodeError
 
         from ckpttool.pb.pool import message_class

@@ -1,8 +1,7 @@
 """A message as JSON, in protobuf's mapping, written while it is walked.
 
-Fields come in the order of their numbers and maps in that of their keys, so equal messages give
-equal texts; maps in an Any come as they are in its bytes. What JSON cannot hold is collected and
-returned.
+Fields are in the order of their numbers and maps in that of their keys, so equal messages give
+equal texts; maps in an Any keep the order of its bytes. What JSON cannot hold is listed.
 """
 
 from __future__ import annotations
@@ -24,7 +23,6 @@ from ckpttool.pb.json.mapping import (
     DOUBLE,
     ELIDED,
     FLOAT,
-    MAX_DEPTH,
     PACKED,
     TENSOR,
     TYPE,
@@ -36,27 +34,28 @@ from ckpttool.pb.json.mapping import (
     quote,
     step_text,
 )
+from ckpttool.pb.syntax import MAX_DEPTH
 
 if TYPE_CHECKING:
     from google.protobuf.message import Message
 
-_PIECES = 4096  # pieces of text that are held back until they are written together
+_PIECES = 4096  # pieces of text that are written together
 _BATCH = 1024
 _SLICE = 3 << 18  # bytes, whole groups of base64
 _MAX_NESTED = 8
-# What of a tensor is shown even where its values are left out.
+# The fields of a tensor that are shown even if its values are left out.
 _FACTS = ("dtype", "tensor_shape", "version_number")
 
 
 @dataclass(slots=True)
 class JsonLoss:
-    """Something that JSON says otherwise than expected, or not at all.
+    """Something that the JSON does not hold, or holds in an unusual form.
 
     Attributes:
         what: it is.
-        place: the first of its places, as a path in JSON.
+        place: its first place, as a path in JSON.
         count: the number of places.
-        dropped: whether it is not there; otherwise it is there in another form.
+        dropped: whether it is missing; otherwise it has another form.
     """
 
     what: str
@@ -70,10 +69,10 @@ class JsonStyle:
     """How to write JSON.
 
     Attributes:
-        indent: blanks for each level; None for all on one line.
-        elide: leave out the values of tensors that take more bytes than this; None for none.
-        packed: for the names of collections, the full names of the messages that the items of
-            their lists of bytes are; these are shown as messages.
+        indent: blanks for each level; None for a single line.
+        elide: leave out the values of tensors of more bytes than this; None for none.
+        packed: name of a collection -> full name of the messages in its list of bytes; these are
+            shown as messages.
     """
 
     indent: int | None = 2
@@ -86,17 +85,16 @@ def write_json(
 ) -> tuple[JsonLoss, ...]:
     """Write a message as JSON in ASCII, without a line end after it.
 
-    An Any of a known type is written as its message, with the maps in the order that they have in
-    its bytes. Where these say more than that, or the type is not known, they are written as
-    "ckpt:base64".
+    An Any of a known type is written as its message, with the maps in the order of its bytes; of an
+    unknown type, or if the message would not give the same bytes, as "ckpt:base64".
 
     Args:
-        message: one from this package.
+        message: of this package.
         write: takes each piece of text.
-        style: what the text looks like.
+        style: of the text.
 
     Returns:
-        What the text does not say in the plain mapping.
+        What the text does not hold in the plain mapping.
     """
     printer = _Printer(write, style)
     printer.message(message, 0, None)
@@ -118,7 +116,7 @@ class _Printer:
         self._nested = 0
         indent = style.indent
         self._colon = ":" if indent is None else ": "
-        # A list may be as deep as its message, and so may the list or map in it.
+        # Each message may add two levels: a list, and a list or map in it.
         self._margins = [
             "" if indent is None else "\n" + " " * (indent * level)
             for level in range(2 * MAX_DEPTH + 8)
@@ -136,14 +134,7 @@ class _Printer:
             loss.count += 1
 
     def message(self, message: Message, level: int, step: Step, order: Order | None = None) -> None:
-        """Write a message.
-
-        Args:
-            message: it.
-            level: how deep it is.
-            step: where it is.
-            order: that of its maps; by their keys if it is None.
-        """
+        """Write a message; `order` is that of its maps, by their keys if None."""
         plan = plan_of(message)
         if plan.full_name == ANY:
             self._any(message, level, step)
@@ -176,10 +167,10 @@ class _Printer:
             message: has the fields.
             plan: of the message.
             level: of the object.
-            step: where it is.
-            start: what comes before the first member: a brace, or a comma where there are others.
+            step: its place.
+            start: the text before the first member: a brace, or a comma after other members.
             only: the fields to write; all by default.
-            order: that of its maps.
+            order: of its maps.
         """
         unknown = self._unknown(message)
         for index in range(len(unknown)):
@@ -338,7 +329,7 @@ class _Printer:
             self._pieces.append(f',{self._margins[level + 1]}"value"{self._colon}')
             self.message(message, level + 1, (step, "value"))
         elif plan.full_name == TENSOR and self._elide is not None:
-            # Only a whole object can have a mark in it.
+            # The mark of left-out values needs a whole object.
             elide, self._elide = self._elide, None
             self._members(message, plan, level, step, ",", order=order)
             self._elide = elide
@@ -347,7 +338,7 @@ class _Printer:
         self._nested -= 1
 
     def _packed_message(self, name: str, value: bytes, level: int, step: Step) -> bool:
-        """Write bytes as the message that they are; tell whether that could be done."""
+        """Write bytes as a message; tell whether that was possible."""
         type_url = f"type.googleapis.com/{name}"
         payload = self._payload(type_url, value, level, step)
         if payload is None:
@@ -358,7 +349,7 @@ class _Printer:
         return True
 
     def _payload(self, type_url: str, value: bytes, level: int, step: Step) -> Payload | None:
-        """Return the message in an Any; None, and a loss, where it has to stay as bytes."""
+        """Return the message in an Any; None, with a loss noted, if it must stay bytes."""
         room = MAX_DEPTH - level if self._nested < _MAX_NESTED else 0
         try:
             return payload_of(type_url, value, room)
@@ -368,7 +359,7 @@ class _Printer:
 
 
 def _member_name(key: str | int) -> str:
-    """Return what the key of a map is in JSON."""
+    """Return the JSON form of a map key."""
     if isinstance(key, bool):
         return "true" if key else "false"
     return str(key)

@@ -1,4 +1,4 @@
-"""Single values from JSON in protobuf's mapping, and what is wrong with those that do not fit."""
+"""Single values from JSON in protobuf's mapping, and the errors for those that do not fit."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _NON_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 
 class FaultError(ValueError):
-    """A value that does not fit where it stands.
+    """A value that does not fit its place.
 
     Args:
-        step: where.
+        step: its place.
         problem: what is wrong.
-        elided: it is that the value was left out on purpose.
+        elided: the value was left out on purpose.
     """
 
     def __init__(self, step: Step, problem: str, *, elided: bool = False) -> None:
@@ -44,7 +44,7 @@ def scalar_value(field: FieldPlan, value: object, step: Step) -> object:
     """Return the value of a field that is no message.
 
     Raises:
-        FaultError: it cannot be one; that it is out of range is only seen when it is stored.
+        FaultError: it does not fit; a value out of range shows only when it is stored.
     """
     convert = _CONVERTERS.get(field.kind)
     return _enum(field, value, step) if convert is None else convert(value, step)
@@ -117,7 +117,7 @@ def _string(value: object, step: Step) -> str:
 
 
 def bytes_value(value: object, step: Step) -> bytes:
-    """Return the bytes that a string in base64 is."""
+    """Return the bytes of a base64 string."""
     if isinstance(value, str) and value.isascii():
         data = value.encode("ascii")
         if b"-" in data or b"_" in data:
@@ -126,7 +126,7 @@ def bytes_value(value: object, step: Step) -> bytes:
             return b64decode(data + b"=" * (-len(data) % 4), validate=True)
         except binascii.Error:
             pass
-    raise FaultError(step, f"{described(value)} where bytes in base64 should be")
+    raise FaultError(step, f"{name_of_value(value)} where bytes in base64 should be")
 
 
 def _enum(field: FieldPlan, value: object, step: Step) -> int:
@@ -136,7 +136,7 @@ def _enum(field: FieldPlan, value: object, step: Step) -> int:
         return _whole(value, step)
     except FaultError:
         raise FaultError(
-            step, f"{described(value)} is no value of the enum {field.enum_name}"
+            step, f"{name_of_value(value)} is no value of the enum {field.enum_name}"
         ) from None
 
 
@@ -152,12 +152,12 @@ _CONVERTERS: dict[int, Callable[[object, Step], object]] = {
 
 
 def misfit(value: object, step: Step) -> FaultError:
-    """Return the fault of a value that does not fit."""
-    return FaultError(step, f"{described(value)} does not fit here")
+    """Return the error for a value that does not fit."""
+    return FaultError(step, f"{name_of_value(value)} does not fit here")
 
 
-def described(value: object) -> str:
-    """Return what a value of JSON is, in a few words."""
+def name_of_value(value: object) -> str:
+    """Describe a JSON value in a few words."""
     if value is None:
         return "null"
     if isinstance(value, bool):

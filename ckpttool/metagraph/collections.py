@@ -1,7 +1,7 @@
-"""What the items of collections are, where these are lists of serialized messages.
+"""The types of the messages in collections.
 
-TensorFlow gives a collection of a registered name the message that was registered with it. Older
-releases had fewer of these and wrote lists of names of nodes under the same name.
+TensorFlow registers a message type for some names of collections. Older releases had fewer and
+wrote lists of node names under the same names.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ VARIABLES = frozenset(
         "tpu_estimator_iterations_per_loop",
     }
 )
-# Full names of messages, by collection. Those of a list of Any say themselves what they are.
+# Collection -> full name of the message. An Any names its own type.
 MESSAGES = {
     **dict.fromkeys(VARIABLES, "tensorflow.VariableDef"),
     "queue_runners": "tensorflow.QueueRunnerDef",

@@ -1,4 +1,4 @@
-"""A graph file as a whole, to be chosen from and written again: as JSON, as text, as bytes."""
+"""A graph file as a whole: choosing parts of it, writing it as JSON, text or bytes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 SAVED_MODEL_NAMES = ("saved_model.pb", "saved_model.pbtxt")
 _SCHEMA_VERSION = 1  # of a SavedModel, the only one there is
-# Members by which JSON is told to be of another kind than a MetaGraph.
+# JSON with one of these members is a SavedModel.
 _SAVED_MODEL_MEMBERS = {
     "savedModelSchemaVersion",
     "saved_model_schema_version",
@@ -28,12 +28,12 @@ _SAVED_MODEL_MEMBERS = {
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """Something of a graph that a form of it does not have, or has in another way.
+    """Something of a graph that its JSON or text form lacks, or has in another form.
 
     Attributes:
         what: it is.
-        place: the first of its places: a path of names of fields.
-        count: how many places there are.
+        place: its first place: a path of field names.
+        count: the number of places.
         dropped: whether it is left out.
     """
 
@@ -49,8 +49,8 @@ class JsonForm:
 
     Attributes:
         indent: blanks for each level; None for one line.
-        elide: leave out the values of tensors that take more bytes; None for none.
-        decode_collections: write the items of collections as the messages that they are.
+        elide: leave out the values of tensors of more bytes than this; None for none.
+        decode_collections: write the serialized messages in collections as messages.
     """
 
     indent: int | None = 2
@@ -62,7 +62,7 @@ class GraphDocument:
     """A MetaGraph, a SavedModel or a fingerprint.
 
     Attributes:
-        path: the file that it is from.
+        path: of the file.
         kind: which of the three.
     """
 
@@ -73,7 +73,7 @@ class GraphDocument:
 
     @property
     def tag_sets(self) -> tuple[tuple[str, ...], ...]:
-        """The tags of each MetaGraph of a SavedModel, or of the one there is."""
+        """The tags of each MetaGraph."""
         if self.kind == "FingerprintDef":
             return ()
         graphs = self._message.meta_graphs if self.kind == "SavedModel" else [self._message]
@@ -81,7 +81,7 @@ class GraphDocument:
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """The names of the fields that it may have."""
+        """The names of its possible fields."""
         return tuple(field.name for field in self._message.DESCRIPTOR.fields)
 
     def choose(self, tags: Iterable[str] | None) -> GraphDocument:
@@ -116,13 +116,13 @@ class GraphDocument:
         return GraphDocument(self.path, "MetaGraphDef", self._message.meta_graphs[found[0]])
 
     def select(self, names: Sequence[str]) -> GraphDocument:
-        """Return it with some of its fields only.
+        """Return a copy with only some of the fields.
 
         Args:
-            names: of the fields, as they are in the message or in JSON.
+            names: of the fields, as in the message or in JSON.
 
         Raises:
-            SelectionError: it can have no such field.
+            SelectionError: its type has no such field.
         """
         known = {field.name: field.name for field in self._message.DESCRIPTOR.fields}
         known |= {field.json_name: field.name for field in self._message.DESCRIPTOR.fields}
@@ -139,7 +139,7 @@ class GraphDocument:
         return GraphDocument(self.path, self.kind, chosen)
 
     def as_saved_model(self) -> GraphDocument:
-        """Return the SavedModel that has this MetaGraph alone."""
+        """Return a SavedModel with only this MetaGraph."""
         if self.kind != "MetaGraphDef":
             return self
         from ckpttool import pb
@@ -151,12 +151,8 @@ class GraphDocument:
     def write_json(self, write: Callable[[str], object], form: JsonForm) -> tuple[Loss, ...]:
         """Write it in protobuf's JSON mapping, in ASCII, piece by piece.
 
-        Args:
-            write: takes the pieces.
-            form: how.
-
         Returns:
-            What the JSON does not have, or not as the mapping would have it.
+            What the JSON lacks, or has in another form than in the mapping.
         """
         from ckpttool.pb.json.printer import JsonStyle, write_json
 
@@ -170,13 +166,13 @@ class GraphDocument:
         return self.write_json(lambda piece: None, form)
 
     def text(self) -> str:
-        """Return it in protobuf's text form, as TensorFlow writes it."""
+        """Return protobuf's text form, as TensorFlow writes it."""
         from ckpttool.pb.convert import to_text
 
         return to_text(self._message)
 
     def text_losses(self) -> tuple[Loss, ...]:
-        """Return what the text form does not have."""
+        """Return what the text form lacks."""
         from ckpttool.pb.convert import unknown_fields
 
         found: dict[str, Loss] = {}
@@ -188,7 +184,7 @@ class GraphDocument:
         return tuple(found.values())
 
     def data(self) -> bytes:
-        """Return its bytes, in one order whoever wrote it, with the fields nobody knows."""
+        """Return its bytes, in a fixed order, unknown fields included."""
         data: bytes = self._message.SerializeToString(deterministic=True)
         return data
 
@@ -206,12 +202,12 @@ def read_graph(path: str) -> GraphDocument:
 
 
 def read_graph_json(path: str) -> GraphDocument:
-    """Read a graph from the JSON of one; the path "-" is standard input.
+    """Read a graph from its JSON; the path "-" is standard input.
 
     Raises:
         MissingFileError: there is no such file.
-        CorruptError: it is not the JSON of a graph; the error has the line and the path in it.
-        UnsupportedError: constants were left out of it.
+        CorruptError: it is not the JSON of a graph; the message names line and path.
+        UnsupportedError: its constants were left out.
     """
     if path == "-":
         with open_input(path) as stdin:
@@ -222,16 +218,7 @@ def read_graph_json(path: str) -> GraphDocument:
 
 
 def graph_from_json(data: bytes, path: str) -> GraphDocument:
-    """Return the graph that a JSON text says.
-
-    Args:
-        data: the text, in UTF-8.
-        path: where it is from, for errors.
-
-    Raises:
-        CorruptError: it is not the JSON of a graph; the error has the line and the path in it.
-        UnsupportedError: constants were left out of it.
-    """
+    """Return the graph of a JSON text in UTF-8; raises as `read_graph_json`."""
     from ckpttool import pb
     from ckpttool.pb.json.parser import load_object, message_from_json
 
@@ -259,7 +246,7 @@ def _fingerprint_members() -> set[str]:
 
 
 def is_saved_model_name(path: str) -> bool:
-    """Tell whether TensorFlow takes a file of this name for a SavedModel."""
+    """Tell whether TensorFlow reads a file of this name as a SavedModel."""
     return os.path.basename(path) in SAVED_MODEL_NAMES
 
 

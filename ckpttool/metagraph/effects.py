@@ -1,12 +1,11 @@
-"""Operations that reach beyond the graph: to files, to other machines, to code that is not in it.
+"""Operations that reach beyond the graph: to files, to other machines, to code outside of it.
 
-Which operations do is a matter of record, as is what they do. One that is not in the table may
-still do so if it is of a library that its user has loaded.
+The table lists TensorFlow's operations. One from a library that the user loads may reach out too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Set
+from collections.abc import Callable, Iterable, Iterator, Set
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -14,7 +13,7 @@ if TYPE_CHECKING:
     from ckpttool import pb
 
 Reach = Literal["reads", "writes", "network", "code"]
-_SHOWN = 5  # so many nodes are named of each operation
+_SHOWN = 5  # nodes named for each operation
 
 _CHECKPOINT_READ = "reads tensors from a checkpoint"
 _CHECKPOINT_WRITE = "writes tensors to a checkpoint"
@@ -124,12 +123,11 @@ class Effect:
 
     Attributes:
         op: the operation.
-        reach: what it reaches: it reads or writes files, uses the network, or runs code that is
-            not made of the graph's own operations.
+        reach: it reads or writes files, uses the network, or runs code outside of the graph.
         reason: what it does, in words.
-        count: how many nodes there are.
-        of_saver: how many of them are there to save and restore the graph's variables.
-        nodes: names of the first few; of those in functions with the function before a slash.
+        count: number of nodes.
+        of_saver: how many of them save and restore the graph's variables.
+        nodes: `placed_name` of the first few.
     """
 
     op: str
@@ -146,8 +144,8 @@ def find_effects(
     """Return the operations that reach beyond a graph, sorted.
 
     Args:
-        nodes: all nodes, each with the function that it is in, or an empty name.
-        of_saver: tells of a function and a node whether it is part of saving or restoring.
+        nodes: all nodes, as `every_node` gives them.
+        of_saver: whether a node (function, name) is part of saving or restoring.
     """
     found: dict[tuple[str, Reach, str], list[str]] = {}
     saving: dict[tuple[str, Reach, str], int] = {}
@@ -160,11 +158,25 @@ def find_effects(
         counts[key] = counts.get(key, 0) + 1
         named = found.setdefault(key, [])
         if len(named) < _SHOWN:
-            named.append(f"{function}/{node.name}" if function else node.name)
+            named.append(placed_name(function, node))
         saving[key] = saving.get(key, 0) + of_saver(function, node.name)
     return tuple(
         Effect(*key, counts[key], saving[key], tuple(found[key])) for key in sorted(counts)
     )
+
+
+def every_node(graph: pb.GraphDef) -> Iterator[tuple[str, pb.NodeDef]]:
+    """Yield all nodes, each with the name of its function, empty outside of functions."""
+    for node in graph.node:
+        yield "", node
+    for function in graph.library.function:
+        for node in function.node_def:
+            yield function.signature.name, node
+
+
+def placed_name(function: str, node: pb.NodeDef) -> str:
+    """Return the name of a node, after that of its function and a slash if it is in one."""
+    return f"{function}/{node.name}" if function else node.name
 
 
 def _print_to_file(node: pb.NodeDef) -> tuple[Reach, str] | None:
@@ -176,7 +188,7 @@ def _print_to_file(node: pb.NodeDef) -> tuple[Reach, str] | None:
 
 
 def functions_called(graph: pb.GraphDef, roots: Iterable[pb.NodeDef]) -> Set[str]:
-    """Return the names of the functions in a graph that some nodes call, directly or not."""
+    """Return the names of a graph's functions that some nodes call, directly or not."""
     functions = {function.signature.name: function for function in graph.library.function}
     found: set[str] = set()
     stack = list(roots)

@@ -1,8 +1,7 @@
-"""The facts of a MetaGraph that people ask for, from a `.meta` or `saved_model.pb` file.
+"""The main facts of a MetaGraph, from a `.meta` or `saved_model.pb` file.
 
-A MetaGraph is a graph with what belongs to it: who wrote it, collections of names or serialized
-messages, signatures, the saver. A `.meta` file holds one, a SavedModel any number; either may be
-text. Only the facts below are kept, the graph itself is counted.
+A MetaGraph is a graph with its writer's version, collections of names or serialized messages,
+signatures and the saver. A `.meta` file holds one, a SavedModel any number; either may be text.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ class Collection:
 
 @dataclass(frozen=True, slots=True)
 class VariableSlice:
-    """Where a part of a partitioned variable lies in the whole, which the checkpoint knows."""
+    """The place of a part of a partitioned variable in the whole; the checkpoint has the whole."""
 
     full_name: str
     full_shape: tuple[int, ...]
@@ -60,7 +59,7 @@ class Variable:
 
     Attributes:
         name: of its tensor, such as "w:0".
-        trainable: as it is in the file; before 1.15 TensorFlow did not write it.
+        trainable: as in the file; TensorFlow writes it since 1.15.
     """
 
     name: str
@@ -78,7 +77,7 @@ class Variable:
 
 @dataclass(frozen=True, slots=True)
 class Saver:
-    """How the graph saves and restores itself; names are of tensors and operations in it."""
+    """How the graph saves and restores itself, by names of its tensors and operations."""
 
     filename_tensor: str
     save_tensor: str
@@ -91,24 +90,24 @@ class Saver:
 
 @dataclass(frozen=True, slots=True)
 class MetaGraph:
-    """What a MetaGraph is made of.
+    """The main facts of a MetaGraph.
 
     Attributes:
-        path: the file it is from.
-        tensorflow_version: of the writer; empty where it is not stated, like the next.
-        producer: the version of the graph format that the writer had.
-        tags: what a SavedModel tells its MetaGraphs apart by.
-        nodes: number of nodes of the graph, functions left out.
+        path: of the file.
+        tensorflow_version: of the writer; empty if not stated, as is `git_version`.
+        producer: the writer's version of the graph format.
+        tags: tell the MetaGraphs of a SavedModel apart.
+        nodes: number of nodes, functions left out.
         functions: number of functions in the graph's library.
-        ops: how many nodes there are of each op, functions included; most frequent first.
+        ops: number of nodes of each op, functions included; most frequent first.
         objects: number of objects in the object graph of a SavedModel.
         collections: by key.
-        variables: by collection, the variables in it, in its order.
-        signatures: of a SessionBundle export those of the SavedModel that it would become.
+        variables: by collection, in its order.
+        signatures: of a SessionBundle export those of the SavedModel made from it.
         saver: None if the graph cannot save.
-        other_signatures: those of an export that a SavedModel has no form for.
+        other_signatures: those of an export that have no form in a SavedModel.
         updates: what optimizers do to its variables.
-        problems: parts of it that cannot be read and are left out of all the above.
+        problems: errors in parts that cannot be read and are left out above.
     """
 
     path: str
@@ -159,12 +158,7 @@ def read_messages(path: str) -> tuple[pb.MetaGraphDef, ...]:
 
 
 def metagraph_of(message: pb.MetaGraphDef, path: str) -> MetaGraph:
-    """Return the facts of a MetaGraph.
-
-    Args:
-        message: the MetaGraph.
-        path: the file that it is from.
-    """
+    """Return the facts of a MetaGraph from a file."""
     problems: list[CkptError] = []
     info = message.meta_info_def
     graph = readable_graph_of(message, path, problems)
@@ -212,10 +206,10 @@ def _updates(graph: pb.GraphDef, ops: Counter[str]) -> tuple[Update, ...]:
 
 
 def graph_of(message: pb.MetaGraphDef, path: str) -> pb.GraphDef:
-    """Return the graph: a SessionBundle export may keep the one that counts in a collection.
+    """Return the graph; a SessionBundle export may keep it in a collection.
 
     Raises:
-        CorruptError: what is in that collection is no graph.
+        CorruptError: that collection has no graph.
     """
     problems: list[CkptError] = []
     graph = readable_graph_of(message, path, problems)
@@ -227,13 +221,7 @@ def graph_of(message: pb.MetaGraphDef, path: str) -> pb.GraphDef:
 def readable_graph_of(
     message: pb.MetaGraphDef, path: str, problems: list[CkptError]
 ) -> pb.GraphDef:
-    """Return the graph, as `graph_of`; the MetaGraph's own where the other cannot be read.
-
-    Args:
-        message: the MetaGraph.
-        path: the file that it is from.
-        problems: gets what is wrong.
-    """
+    """Return the graph as `graph_of`; after an error, added to `problems`, the MetaGraph's own."""
     from ckpttool import pb
 
     packed = list(_unpacked(message, "serving_graph", pb.GraphDef, path, problems))
@@ -247,7 +235,7 @@ def _unpacked(
     path: str,
     problems: list[CkptError],
 ) -> Iterable[_M]:
-    """Yield the messages of a collection of Anys; what is none of them goes to the problems."""
+    """Yield the messages of a collection of Anys; others are added to `problems`."""
     if key not in message.collection_def:
         return
     wanted = message_class.DESCRIPTOR.full_name
@@ -309,12 +297,7 @@ def _variable(found: pb.VariableDef) -> Variable:
         part = VariableSlice(
             info.full_name, tuple(info.full_shape), tuple(info.var_offset), tuple(info.var_shape)
         )
-    return Variable(
-        found.variable_name,
-        found.is_resource,
-        found.trainable,
-        part,
-    )
+    return Variable(found.variable_name, found.is_resource, found.trainable, part)
 
 
 def _saver(saver: pb.SaverDef) -> Saver:
@@ -331,13 +314,7 @@ def _saver(saver: pb.SaverDef) -> Saver:
 
 
 def assets_of(message: pb.MetaGraphDef, path: str, problems: list[CkptError]) -> Iterable[Asset]:
-    """Yield the assets, which each way to export keeps in a place of its own.
-
-    Args:
-        message: the MetaGraph.
-        path: the file that it is from.
-        problems: gets what is wrong.
-    """
+    """Yield the assets, from each place that an exporter uses; errors are added to `problems`."""
     from ckpttool import pb
 
     found = [*message.asset_file_def]

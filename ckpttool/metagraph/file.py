@@ -1,11 +1,11 @@
-"""Files that hold graphs: which message one is, and the message itself.
+"""Files that hold graphs: recognising the message, and reading it.
 
     .meta, export.meta, .pbtxt          MetaGraphDef
     saved_model.pb, saved_model.pbtxt   SavedModel, one MetaGraphDef or more
     fingerprint.pb                      FingerprintDef
 
-Names are only a hint: what the fields of a message look like on the outside tells these three
-apart, and a message of another kind from them.
+File names are only a hint: the numbers and wire types of the outer fields tell these three apart,
+and from other messages.
 
     MetaGraphDef     1..7 messages, each once but 4, 5 and 6
     SavedModel       1 number   2 messages
@@ -46,7 +46,7 @@ _RIEGELI = 64  # where the first chunk of a Riegeli file begins
 _STATE = (b"model_checkpoint_path:", b"all_model_checkpoint_paths:")
 GraphKind = Literal["MetaGraphDef", "SavedModel", "FingerprintDef"]
 _MOST_FIELDS = 1000
-_SURE = 4  # so many of its fields make a fingerprint of any name
+_SURE = 4  # with so many of its fields a file of any name is a fingerprint
 _TEXT_FIELD = re.compile(r"\A(?:\s|#[^\n]*\n)*([a-zA-Z_]\w*)")
 _TEXT_KINDS: dict[str, GraphKind] = {
     "saved_model_schema_version": "SavedModel",
@@ -61,13 +61,7 @@ _TEXT_KINDS: dict[str, GraphKind] = {
 
 @dataclass(frozen=True, slots=True)
 class GraphFile:
-    """A file as a message.
-
-    Attributes:
-        path: of the file.
-        kind: which message it is.
-        message: a message of this kind.
-    """
+    """A file read as a message of a kind."""
 
     path: str
     kind: GraphKind
@@ -79,7 +73,7 @@ def read_graph_file(path: str) -> GraphFile:
 
     Raises:
         MissingFileError: there is no such file.
-        CorruptError: it holds no such message; the error says what it looks like instead.
+        CorruptError: it holds no such message; the error says what it seems to be.
         UnsupportedError: it is 2 GiB or more, or a SavedModel split into chunks.
     """
     from ckpttool import pb
@@ -99,8 +93,7 @@ def read_graph_file(path: str) -> GraphFile:
             return _from_text(path, data, damage)
         error.message = f"{error.message}{damage or _describe(data)}"
         raise
-    # Some texts can be taken for messages, all of whose fields are then unknown, and so can other
-    # messages.
+    # Some texts, and other messages, can be parsed as such a message with unknown fields only.
     if message.ListFields() and _says_something(message, kind, os.path.basename(path)):
         return GraphFile(path, kind, message)
     return _from_text(path, data, damage)
@@ -132,9 +125,9 @@ def _from_text(path: str, data: bytes, damage: str) -> GraphFile:
 
 
 def _kind(fields: dict[tuple[int, int], int], name: str) -> GraphKind | None:
-    """Return which message the fields are of; None where they are of none."""
+    """Return the kind of message that has these fields, if any."""
     kinds = set(fields)
-    # What is newer than all three says nothing.
+    # Fields newer than our schema tell nothing.
     known = {(number, wire) for number, wire in kinds if number <= 7}
     if not known:
         return None
@@ -150,9 +143,9 @@ def _kind(fields: dict[tuple[int, int], int], name: str) -> GraphKind | None:
 
 
 def _outside(data: bytes) -> tuple[dict[tuple[int, int], int], str]:
-    """Return how often the first fields occur, by number and wire type, and what breaks them off.
+    """Return how often outer fields occur, by number and wire type, and the error that ends them.
 
-    Only the fields of the message itself are looked at, not what is in them.
+    Only the first fields are counted; their contents are not read.
     """
     found: dict[tuple[int, int], int] = {}
     pos, end = 0, len(data)
@@ -188,17 +181,12 @@ def _is_text(data: bytes) -> bool:
 
 
 def _says_something(message: Any, kind: str, name: str) -> bool:
-    """Tell whether a message of this kind holds anything that only such a one would.
+    """Tell whether a message has contents that only its kind would have.
 
-    Any message of a few fields of the right types can be read as one of these.
-
-    Args:
-        message: as it was read.
-        kind: "MetaGraphDef", "SavedModel" or "FingerprintDef".
-        name: of the file.
+    Other messages with a few fields of the right types can be parsed as such a kind.
     """
     if kind == "FingerprintDef":
-        # One hash in four thousand millions is as small as the numbers of other messages.
+        # Hashes are hardly ever as small as the numbers in other messages.
         hashes = [value for _, value in message.ListFields() if isinstance(value, int)]
         return name == FINGERPRINT or all(value >> 32 for value in hashes)
     if kind == "SavedModel":
@@ -213,18 +201,14 @@ def _has_contents(metagraph: Any) -> bool:
             if not hasattr(value, "ListFields") or value.ListFields():
                 return True
             continue
-        # The first field of it is any text.
+        # Its first field is text, as in many messages.
         if any(inner.number != 1 for inner, _ in value.ListFields()):
             return True
     return False
 
 
 def _describe(data: bytes) -> str:
-    """Return what a file that is no MetaGraph looks like, as the end of a sentence.
-
-    Args:
-        data: the whole file.
-    """
+    """Return what a file that is no MetaGraph seems to be, as the end of a sentence."""
     found = _look(data)
     return f"; it looks like {found}" if found else ""
 
@@ -246,7 +230,7 @@ def _look(data: bytes) -> str:
 
 
 def _bare_graph(data: bytes) -> str:
-    """Tell a graph without what belongs to it from anything else."""
+    """Return what a file is if it is a GraphDef without a MetaGraph; else an empty text."""
     from ckpttool import pb
     from ckpttool.pb.convert import parse
 

@@ -1,10 +1,10 @@
-"""What the loaders of TensorFlow 2 refuse in MetaGraphs of old writers, said so that they take it.
+"""Changes to MetaGraphs of old writers that the loaders of TensorFlow 2 need.
 
-    tensorflow_version   "0.12.head" is no version number to them: it becomes "0.12+head"
-    Placeholder          before version 22 of the format the shape of a scalar stood for any shape;
-                         the loader forgets which version a graph has and takes it for a scalar
+    tensorflow_version   "0.12.head" is not a version for them; it becomes "0.12+head"
+    Placeholder          before version 22 of the format the shape of a scalar meant any shape; the
+                         loader ignores the version of a graph and takes it for a scalar
 
-Neither changes what a graph computes, nor what older releases make of it.
+Neither changes what a graph computes, nor how older releases read it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ckpttool.metagraph.saver import update_saver
 if TYPE_CHECKING:
     from ckpttool import pb
 
-# From this version of the format on, a placeholder with the shape of a scalar is one.
+# From this version of the format on, a placeholder with the shape of a scalar is a scalar.
 SCALAR_PLACEHOLDERS = 22
 # The loaders compare versions by the rules of Python packages (PEP 440).
 _VERSION = re.compile(
@@ -38,10 +38,10 @@ _WORD = re.compile(r"[a-z0-9]+", re.IGNORECASE | re.ASCII)
 
 
 def updated_metagraph(path: str) -> tuple[bytes, tuple[str, ...]]:
-    """Read a MetaGraph and bring it up to date: its Saver, and what loaders would refuse.
+    """Read a MetaGraph and bring it up to date, for today's Savers and loaders.
 
     Returns:
-        Its bytes, and what was changed in words.
+        Its bytes, and the changes in words.
 
     Raises:
         CkptError: the file cannot be read, or holds no MetaGraph.
@@ -57,11 +57,7 @@ def updated_metagraph(path: str) -> tuple[bytes, tuple[str, ...]]:
 
 
 def make_loadable(metagraph: pb.MetaGraphDef) -> tuple[str, ...]:
-    """Change a MetaGraph where the loaders of TensorFlow 2 would refuse it; in place.
-
-    Returns:
-        What the user should know of that, in words.
-    """
+    """Change a MetaGraph, in place, so that TensorFlow 2 loads it; return notes for the user."""
     _free_placeholders(metagraph.graph_def)
     said = metagraph.meta_info_def.tensorflow_version
     version = loadable_version(said)
@@ -75,7 +71,7 @@ def make_loadable(metagraph: pb.MetaGraphDef) -> tuple[str, ...]:
 
 
 def loadable_version(said: str) -> str:
-    """Return a version of a writer as today's loaders can read it, unchanged if they can."""
+    """Return the version of a writer in a form that today's loaders can read."""
     if not said or _VERSION.match(said):
         return said
     match = _RELEASE.match(said)

@@ -1,4 +1,4 @@
-"""Everything about a graph that `ckpt show --graph` tells; messages of protobuf go no further."""
+"""The full facts of a graph, for `ckpt show --graph`, without protobuf messages."""
 
 from __future__ import annotations
 
@@ -8,7 +8,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ckpttool.metagraph.effects import Effect, find_effects, functions_called
+from ckpttool.metagraph.effects import (
+    Effect,
+    every_node,
+    find_effects,
+    functions_called,
+    placed_name,
+)
 from ckpttool.metagraph.facts import MetaGraph, metagraph_of, read_messages, readable_graph_of
 from ckpttool.metagraph.saver import needed_nodes
 from ckpttool.metagraph.variables import (
@@ -23,11 +29,11 @@ from ckpttool.tensor.dtypes import dtype_of_number
 if TYPE_CHECKING:
     from ckpttool import pb
 
-# A constant that takes fewer bytes holds no weights, and neither does one of these dtypes.
+# A constant of fewer bytes, or of these dtypes, holds no weights.
 SMALLEST_CONSTANT = 1024
 _NO_NUMBERS = frozenset({"string", "resource", "variant"})
 _LARGEST_NODES = 100
-# Collections that name what is to be run once the variables are there, or to train.
+# Collections that name operations to run after restoring, or to train.
 _RUN = {
     "saved_model_main_op": "init",
     "legacy_init_op": "init",
@@ -40,7 +46,7 @@ _RUN_SIGNATURES = {"__saved_model_init_op": "init", "__saved_model_train_op": "t
 
 @dataclass(frozen=True, slots=True)
 class NodeSize:
-    """A node and what it takes; one in a function is named with that before a slash."""
+    """A node and its size; `name` is its `placed_name`."""
 
     name: str
     op: str
@@ -52,10 +58,10 @@ class Constant:
     """A constant of some size.
 
     Attributes:
-        name: of its node; one in a function is named with that before a slash.
+        name: `placed_name` of its node.
         dtype: TensorFlow's name.
-        shape: None where it is not stated.
-        bytes: that its value takes in the file.
+        shape: None if not stated.
+        bytes: of its value in the file.
     """
 
     name: str
@@ -81,7 +87,7 @@ class RunOp:
 
 @dataclass(frozen=True, slots=True)
 class FunctionFacts:
-    """A function of the graph's library: its name, number of nodes, and what it takes."""
+    """A function of the graph's library: its name, number of nodes, and size."""
 
     name: str
     nodes: int
@@ -93,17 +99,17 @@ class GraphFacts:
     """A graph in full.
 
     Attributes:
-        metagraph: the MetaGraph in short.
+        metagraph: the main facts.
         min_consumer: the oldest version of the graph format that can read it.
-        bytes: what the graph takes in the file, functions included.
+        bytes: of the graph in the file, functions included.
         sizes: the largest nodes, functions included, largest first.
-        constants: those of numbers that take `SMALLEST_CONSTANT` bytes or more, largest first.
+        constants: numeric ones of `SMALLEST_CONSTANT` bytes or more, largest first.
         effects: the operations that reach beyond the graph.
-        devices: how many nodes are placed on each device, most first; those without one left out.
-        run_ops: what is to be run after loading.
+        devices: number of nodes on each device, most first; nodes without a device left out.
+        run_ops: what a loader runs.
         library: the functions, by name.
-        variables: what the graph restores, and its other variables that are saved.
-        objects: the objects of a SavedModel by number; empty where there are none.
+        variables: what the graph restores, and its other saved variables.
+        objects: the objects of a SavedModel by number.
     """
 
     metagraph: MetaGraph
@@ -120,21 +126,12 @@ class GraphFacts:
 
 
 def read_graph_facts(path: str) -> tuple[GraphFacts, ...]:
-    """Read everything that is told of the MetaGraphs of a file.
-
-    Args:
-        path: a `.meta` file, which holds one, or `saved_model.pb` or `.pbtxt`, with one or more.
-
-    Raises:
-        MissingFileError: there is no such file.
-        CorruptError: it holds no MetaGraph.
-        UnsupportedError: it is 2 GiB or more.
-    """
+    """Read the full facts of the MetaGraphs of a file; raises as `read_metagraphs`."""
     return facts_of(read_messages(path), path)
 
 
 def facts_of(messages: tuple[pb.MetaGraphDef, ...], path: str) -> tuple[GraphFacts, ...]:
-    """Return everything that is told of MetaGraphs that were read from a file."""
+    """Return the full facts of MetaGraphs from a file."""
     return tuple(_facts(message, path) for message in messages)
 
 
@@ -149,7 +146,7 @@ def _facts(message: pb.MetaGraphDef, path: str) -> GraphFacts:
         bytes=graph.ByteSize(),
         sizes=_sizes(graph),
         constants=_constants(graph),
-        effects=find_effects(_every_node(graph), lambda *place: bool(saving & {*place[:1], place})),
+        effects=find_effects(every_node(graph), lambda *place: bool(saving & {*place[:1], place})),
         devices=_devices(graph),
         run_ops=tuple(_run_ops(message)),
         library=tuple(
@@ -161,23 +158,10 @@ def _facts(message: pb.MetaGraphDef, path: str) -> GraphFacts:
     )
 
 
-def _every_node(graph: pb.GraphDef) -> Iterator[tuple[str, pb.NodeDef]]:
-    """Yield all nodes, each with the function that it is in, or an empty name."""
-    for node in graph.node:
-        yield "", node
-    for function in graph.library.function:
-        for node in function.node_def:
-            yield function.signature.name, node
-
-
-def _full_name(function: str, node: pb.NodeDef) -> str:
-    return f"{function}/{node.name}" if function else node.name
-
-
 def _sizes(graph: pb.GraphDef) -> tuple[NodeSize, ...]:
     sized = (
-        (node.ByteSize(), number, _full_name(function, node), node.op)
-        for number, (function, node) in enumerate(_every_node(graph))
+        (node.ByteSize(), number, placed_name(function, node), node.op)
+        for number, (function, node) in enumerate(every_node(graph))
     )
     largest = heapq.nsmallest(_LARGEST_NODES, sized, key=lambda each: (-each[0], each[1]))
     return tuple(NodeSize(name, op, size) for size, _, name, op in largest)
@@ -185,7 +169,7 @@ def _sizes(graph: pb.GraphDef) -> tuple[NodeSize, ...]:
 
 def _constants(graph: pb.GraphDef) -> tuple[Constant, ...]:
     found = []
-    for function, node in _every_node(graph):
+    for function, node in every_node(graph):
         if node.op != "Const" or "value" not in node.attr:
             continue
         tensor = node.attr["value"].tensor
@@ -193,12 +177,12 @@ def _constants(graph: pb.GraphDef) -> tuple[Constant, ...]:
         dtype = dtype_of_number(tensor.dtype).name
         if size >= SMALLEST_CONSTANT and dtype not in _NO_NUMBERS:
             shape = partial_shape(tensor.tensor_shape)
-            found.append(Constant(_full_name(function, node), dtype, shape, size))
+            found.append(Constant(placed_name(function, node), dtype, shape, size))
     return tuple(sorted(found, key=lambda each: (-each.bytes, each.name)))
 
 
 def _devices(graph: pb.GraphDef) -> tuple[tuple[str, int], ...]:
-    counts = Counter(node.device for _, node in _every_node(graph) if node.device)
+    counts = Counter(node.device for _, node in every_node(graph) if node.device)
     return tuple(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
@@ -216,7 +200,7 @@ def _run_ops(message: pb.MetaGraphDef) -> Iterator[RunOp]:
 def _saving(
     graph: pb.GraphDef, nodes: dict[str, pb.NodeDef], saver: pb.SaverDef
 ) -> set[str | tuple[str, str]]:
-    """Return what is there to save and restore: functions, and nodes outside of functions."""
+    """Return what saves and restores: functions, and nodes outside of functions."""
     needed = needed_nodes(nodes, saver.restore_op_name) if saver.restore_op_name else []
     if saver.save_tensor_name:
         needed += needed_nodes(nodes, saver.save_tensor_name)

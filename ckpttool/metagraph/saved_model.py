@@ -1,4 +1,4 @@
-"""The message of a SavedModel, from the MetaGraph of a SessionBundle export."""
+"""Building a SavedModel from the MetaGraph of a SessionBundle export."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from ckpttool.metagraph.saver import update_saver
 from ckpttool.metagraph.session_bundle import ASSETS, GRAPH, INIT_OP, SIGNATURES, SessionBundle
 from ckpttool.metagraph.session_signatures import MappedSignature, UnmappedSignature, map_signatures
 from ckpttool.metagraph.tensors import GraphTensors
+from ckpttool.pb.convert import MAX_BYTES
 
 if TYPE_CHECKING:
     from ckpttool import pb
@@ -22,7 +23,6 @@ _ASSETS_KEY = "saved_model_assets"
 _INIT_KEY = "legacy_init_op"
 _MAIN_KEY = "saved_model_main_op"
 _ANY_PREFIX = "type.googleapis.com/"
-_MAX_BYTES = (1 << 31) - 1  # protobuf's own limit for a message
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +32,10 @@ class BuiltModel:
     Attributes:
         data: the bytes of `saved_model.pb`.
         signatures: its signatures.
-        unmapped: those of the export that it has no form for; they stay in the collection that
-            they are from.
-        unfed: placeholders that a signature's outputs need and its inputs lack, by its key.
-        keys: of the variables that the graph restores, as far as they are known.
-        notes: what else the user should know, in words.
+        unmapped: those of the export that have no form in it; they stay in their collection.
+        unfed: key of a signature, and a placeholder that its outputs need and its inputs lack.
+        keys: of the variables that the graph restores, as far as known.
+        notes: for the user.
     """
 
     data: bytes
@@ -48,11 +47,11 @@ class BuiltModel:
 
 
 def build_saved_model(bundle: SessionBundle) -> BuiltModel:
-    """Return the SavedModel that an export becomes.
+    """Build the SavedModel of an export.
 
     Raises:
         CorruptError: the init op, or the tensor for an asset, is not in the graph.
-        UnsupportedError: the export is in part a SavedModel already, or too large for one.
+        UnsupportedError: the export has parts of a SavedModel already, or is too large for one.
     """
     from ckpttool import pb
 
@@ -76,9 +75,9 @@ def build_saved_model(bundle: SessionBundle) -> BuiltModel:
         for role, name in signature.outputs:
             message.outputs[role].CopyFrom(tensors.info(name))
     _move_collections(metagraph, bundle, tensors, keep_signatures=bool(unmapped))
-    if model.ByteSize() > _MAX_BYTES:
+    if model.ByteSize() > MAX_BYTES:
         raise UnsupportedError(
-            f"its SavedModel would have {model.ByteSize()} bytes; the limit is {_MAX_BYTES}",
+            f"its SavedModel would have {model.ByteSize()} bytes; the limit is {MAX_BYTES}",
             path=bundle.path,
         )
     return BuiltModel(
@@ -92,7 +91,7 @@ def build_saved_model(bundle: SessionBundle) -> BuiltModel:
 
 
 def _refuse_saved_model(bundle: SessionBundle) -> None:
-    """Refuse what has parts of a SavedModel: they would mix with those that are made here."""
+    """Refuse an export with parts of a SavedModel: they would mix with those made here."""
     message = bundle.message
     found = [key for key in (_ASSETS_KEY, _INIT_KEY, _MAIN_KEY) if key in message.collection_def]
     found += [
@@ -114,7 +113,7 @@ def _move_collections(
     *,
     keep_signatures: bool,
 ) -> None:
-    """Put what the collections of an export say where a SavedModel has it."""
+    """Move the contents of the export's collections to their places in a SavedModel."""
     from ckpttool import pb
 
     for key in (GRAPH, ASSETS, INIT_OP, *(() if keep_signatures else (SIGNATURES,))):

@@ -1,13 +1,12 @@
-"""How a graph restores its variables, brought up to date.
+"""The Saver of a graph, brought up to date.
 
-Savers of the time put operations into the graph that read and write checkpoints of format V1 only:
+Old Savers put operations into the graph that read and write V1 checkpoints only:
 
-    Restore, RestoreSlice   ->  RestoreV2, which takes a list of names in place of one
+    Restore, RestoreSlice   ->  RestoreV2, which takes a list of names instead of one
     Save, SaveSlices        ->  SaveV2, with the same inputs
-    ShardedFilespec         ->  MergeV2Checkpoints, which makes one checkpoint of what was saved
-                                by shard
+    ShardedFilespec         ->  MergeV2Checkpoints, which merges the saved shards
 
-All nodes keep their names, so the SaverDef stays true but for its version.
+All nodes keep their names, so only the version in the SaverDef changes.
 """
 
 from __future__ import annotations
@@ -26,10 +25,10 @@ _STRING: Final = 7
 
 
 def update_saver(metagraph: pb.MetaGraphDef) -> tuple[str, ...]:
-    """Make the Saver of a graph, if it has one, restore and save format V2; in place.
+    """Make the Saver of a graph, if any, restore and save format V2; in place.
 
     Returns:
-        The keys that it restores, sorted, as far as they are constants of the graph.
+        The keys that it restores, sorted, if they are constants of the graph.
     """
     from ckpttool import pb
 
@@ -43,7 +42,7 @@ def update_saver(metagraph: pb.MetaGraphDef) -> tuple[str, ...]:
             graph.update_restore(node)
     needed = graph.needed_for(saver.save_tensor_name)
     shards = [node for node in needed if node.op == "ShardedFilename"]
-    # A pattern is what stands for all shards; with V2 there is one checkpoint in the end.
+    # A pattern names all shards of V1; V2 ends with one checkpoint.
     patterns = [node for node in needed if node.op == "ShardedFilespec"]
     updated = [graph.update_save(node) for node in needed if node.op in _SAVING]
     if updated and all(updated):
@@ -60,17 +59,17 @@ class _Graph:
         self._nodes = {node.name: node for node in graph.node}
 
     def needed_for(self, name: str) -> list[pb.NodeDef]:
-        """Return the nodes that one depends on, and itself, in the order of the graph."""
+        """See `needed_nodes`."""
         return needed_nodes(self._nodes, name)
 
     def strings(self, name: str) -> list[str]:
-        """Return the strings of a constant; none if it is none."""
+        """See `constant_strings`."""
         return constant_strings(self._nodes, name)
 
     def update_restore(self, node: pb.NodeDef) -> None:
         inputs, controls = _split(node.input)
         if len(inputs) != (2 if node.op == "Restore" else 3):
-            return  # TensorFlow will say what is wrong with it
+            return  # malformed: left for TensorFlow to report
         prefix, name = inputs[:2]
         spec = inputs[2] if len(inputs) > 2 else self._constant(f"{node.name}/slice", [b""], node)
         names = self._vector(f"{node.name}/tensor_names", [name], node)
@@ -106,7 +105,7 @@ class _Graph:
         names = self._vector(f"{node.name}/prefixes", [shard.name for shard in shards], node)
         merge = self._node(f"{node.name}/merge", "MergeV2Checkpoints", node)
         merge.input.extend([names, inputs[0], *controls])
-        # The shards lie in the folder of the checkpoint itself.
+        # The shards are in the checkpoint's own folder.
         merge.attr["delete_old_dirs"].b = False
         node.op = "Identity"
         del node.input[:]
@@ -132,7 +131,7 @@ class _Graph:
         return constant.name
 
     def _node(self, name: str, op: str, beside: pb.NodeDef) -> pb.NodeDef:
-        """Add a node on the device of another, under a name that is free."""
+        """Add a node on the device of another, under a free name."""
         number, free = 0, name
         while free in self._nodes:
             number += 1
@@ -143,12 +142,7 @@ class _Graph:
 
 
 def needed_nodes(nodes: Mapping[str, pb.NodeDef], name: str) -> list[pb.NodeDef]:
-    """Return the nodes that one depends on, and itself, in the order of the graph.
-
-    Args:
-        nodes: of the graph, by name.
-        name: of an operation or a tensor; if there is none, no node is needed.
-    """
+    """Return an operation (or that of a tensor) and all nodes it depends on, in graph order."""
     found: set[str] = set()
     stack = [name]
     while stack:
@@ -160,7 +154,7 @@ def needed_nodes(nodes: Mapping[str, pb.NodeDef], name: str) -> list[pb.NodeDef]
 
 
 def constant_strings(nodes: Mapping[str, pb.NodeDef], name: str) -> list[str]:
-    """Return the strings of a constant; none if it is none."""
+    """Return the strings of a constant; empty for another node."""
     node = nodes.get(node_name(name))
     if node is None or node.op != "Const" or "value" not in node.attr:
         return []
@@ -169,12 +163,12 @@ def constant_strings(nodes: Mapping[str, pb.NodeDef], name: str) -> list[str]:
 
 
 def node_name(name: str) -> str:
-    """Return the node of an input: the name of a tensor, or of a node that is waited for."""
+    """Return the node in the name of a tensor (`node:0`) or of a control input (`^node`)."""
     return name.removeprefix("^").partition(":")[0]
 
 
 def _split(inputs: Iterable[str]) -> tuple[list[str], list[str]]:
-    """Return the tensors among the inputs of a node, and the nodes that it waits for."""
+    """Return the tensors and the control inputs among the inputs of a node."""
     everything = list(inputs)
     return (
         [each for each in everything if not each.startswith("^")],

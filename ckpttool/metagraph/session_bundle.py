@@ -1,9 +1,9 @@
-"""What a SessionBundle export says of itself, in the collections of its `export.meta`.
+"""The parts of a SessionBundle export, in the collections of its `export.meta`.
 
 serving_signatures   one Any of Signatures: a default signature and named ones
 serving_assets       an Any of AssetFile for each file that the graph reads
-serving_graph        at most one Any of GraphDef, which counts in place of the MetaGraph's own
-serving_init_op      at most one name: of the operation to be run once variables are restored
+serving_graph        at most one Any of GraphDef, used in place of the MetaGraph's own
+serving_init_op      at most one name: of the operation to run after restoring
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ INIT_OP = "serving_init_op"
 
 @dataclass(frozen=True, slots=True)
 class Asset:
-    """A file that the graph reads; the tensor is to be fed its path."""
+    """A file that the graph reads; the tensor is fed its path."""
 
     tensor: str
     filename: str
@@ -44,10 +44,10 @@ class ExportSignature:
 
     Attributes:
         name: among the named signatures; None for the default signature.
-        kind: `"unknown"` for one that this version does not know, or that has no contents.
-        tensors: what each tensor is called by the signature and in the graph. A regression has
-            `input` and `output`, a classification `input`, `classes` and `scores`, where names in
-            the graph may be empty; a generic signature has what its writer chose, sorted.
+        kind: `"unknown"` for one of an unknown type or without contents.
+        tensors: each tensor's name in the signature and in the graph. A regression has `input` and
+            `output`, a classification `input`, `classes` and `scores`, where names in the graph
+            may be empty; a generic signature has its writer's names, sorted.
     """
 
     name: str | None
@@ -64,11 +64,11 @@ class SessionBundle:
 
     Attributes:
         path: of its `export.meta`.
-        message: the MetaGraph, all of it.
-        graph: the graph that counts.
+        message: the whole MetaGraph.
+        graph: the graph in use.
         default: the default signature.
         named: the named ones, sorted.
-        assets: the files that it reads, in the order of the collection.
+        assets: in the order of the collection.
         init_op: name of the operation that finishes loading.
     """
 
@@ -82,14 +82,11 @@ class SessionBundle:
 
 
 def read_session_bundle(path: str) -> SessionBundle:
-    """Read the MetaGraph of an export, and decode what makes it one.
-
-    Args:
-        path: its `export.meta`.
+    """Read the `export.meta` of an export.
 
     Raises:
         MissingFileError: there is no such file.
-        CorruptError: it is no MetaGraph, or one of the collections is not as it should be.
+        CorruptError: it is no MetaGraph, or one of the collections is malformed.
         UnsupportedError: it is 2 GiB or more.
     """
     file = read_graph_file(path)
@@ -99,15 +96,7 @@ def read_session_bundle(path: str) -> SessionBundle:
 
 
 def session_bundle_of(message: pb.MetaGraphDef, path: str) -> SessionBundle:
-    """Decode what makes a MetaGraph that of an export.
-
-    Args:
-        message: the MetaGraph.
-        path: the file that it is from.
-
-    Raises:
-        CorruptError: one of the collections is not as it should be.
-    """
+    """Decode the MetaGraph of an export; `CorruptError` if one of the collections is malformed."""
     from ckpttool import pb
 
     graphs = _unpacked(message, GRAPH, pb.GraphDef, path)
@@ -134,7 +123,7 @@ def session_bundle_of(message: pb.MetaGraphDef, path: str) -> SessionBundle:
 
 
 def _items(message: pb.MetaGraphDef, key: str, kind: str, path: str) -> Iterable[object]:
-    """Return the items of a collection, which must be of this kind if it is there."""
+    """Return the items of a collection; check its kind."""
     if key not in message.collection_def:
         return ()
     collection = message.collection_def[key]

@@ -7,7 +7,7 @@
     any other generic one, placeholders in it are   serving_default, or under its name
     inputs and all else outputs
 
-What cannot be called like that is left for the user to look at.
+The others are returned as unmapped.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PREDICT = "tensorflow/serving/predict"
 CLASSIFY = "tensorflow/serving/classify"
 REGRESS = "tensorflow/serving/regress"
 _PAIR = ("inputs", "outputs")
-# TensorFlow runs what signatures of such names lead to when it loads a SavedModel.
+# TensorFlow runs signatures of such names when it loads a SavedModel.
 _RESERVED = "__saved_model"
 
 _Tensors = tuple[tuple[str, str], ...]
@@ -36,9 +36,9 @@ class MappedSignature:
 
     Attributes:
         key: in the SavedModel.
-        method: what TensorFlow Serving calls it for.
-        origin: which signature of the export it is, in words.
-        inputs: what each tensor is called by the signature and, in full, in the graph.
+        method: the API of TensorFlow Serving that calls it.
+        origin: the signature of the export, in words.
+        inputs: each tensor's name in the signature and its full name in the graph.
         outputs: likewise.
     """
 
@@ -51,7 +51,7 @@ class MappedSignature:
 
 @dataclass(frozen=True, slots=True)
 class UnmappedSignature:
-    """A signature of the export that a SavedModel has no form for.
+    """A signature of the export without a form in a SavedModel.
 
     Attributes:
         name: among the named signatures; None for the default one.
@@ -71,7 +71,7 @@ class _UnmappableError(Exception):
 def map_signatures(
     bundle: SessionBundle, tensors: GraphTensors
 ) -> tuple[tuple[MappedSignature, ...], tuple[UnmappedSignature, ...]]:
-    """Return the signatures of the SavedModel, and those of the export that have no place in it."""
+    """Return the signatures of the SavedModel, and the unmapped ones of the export."""
     mapped: dict[str, MappedSignature] = {}
     unmapped: list[UnmappedSignature] = []
     default, named = bundle.default, {each.name: each for each in bundle.named}
@@ -102,7 +102,7 @@ def map_signatures(
 def _pair(
     named: dict[str | None, ExportSignature], tensors: GraphTensors, *, has_default: bool
 ) -> MappedSignature | None:
-    """Return what the named signatures "inputs" and "outputs" make together, if they do."""
+    """Return the signature made of the named signatures "inputs" and "outputs", if any."""
     inputs, outputs = (named.get(name) for name in _PAIR)
     if inputs is None or outputs is None or {inputs.kind, outputs.kind} != {"generic"}:
         return None
@@ -115,7 +115,7 @@ def _pair(
             _resolved(outputs.tensors, tensors),
         )
     except _UnmappableError:
-        return None  # each of them is then told of by itself
+        return None  # each of them is then mapped by itself
 
 
 def _mapped(signature: ExportSignature, key: str, tensors: GraphTensors) -> MappedSignature:
@@ -148,7 +148,7 @@ def _resolved(bindings: Iterable[tuple[str, str]], tensors: GraphTensors) -> _Te
 
 
 def _split(signature: ExportSignature, tensors: GraphTensors) -> tuple[_Tensors, _Tensors]:
-    """Tell inputs from outputs in a signature that does not."""
+    """Tell the inputs of a generic signature from its outputs."""
     found = _resolved(signature.tensors, tensors)
     inputs = tuple(item for item in found if tensors.is_placeholder(item[1]))
     outputs = tuple(item for item in found if not tensors.is_placeholder(item[1]))

@@ -1,4 +1,4 @@
-"""The signatures of a MetaGraph: ways to call the graph, with what goes in and what comes out."""
+"""The signatures of a MetaGraph: ways to call the graph, with inputs and outputs."""
 
 from __future__ import annotations
 
@@ -6,13 +6,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ckpttool.tensor.dtypes import dtype_of_number
+from ckpttool.tensor.dtypes import REFERENCE, dtype_of_number
 
 if TYPE_CHECKING:
     from ckpttool import pb
 
-# Dtypes of reference variables have the number of the dtype they refer to, and this.
-_REFERENCE = 100
 _EXPORT = "serving_signatures"
 
 
@@ -21,10 +19,10 @@ class SignatureTensor:
     """An input or output of a signature.
 
     Attributes:
-        key: what the signature calls it.
-        tensors: names in the graph: one, or those a sparse or composite tensor is made of.
-        dtype: TensorFlow's name; "invalid" where the file does not say.
-        shape: -1 for a dimension that may vary; None if even the rank may.
+        key: its name in the signature.
+        tensors: names in the graph: one, or the components of a sparse or composite tensor.
+        dtype: TensorFlow's name; "invalid" if not stated.
+        shape: -1 for a variable dimension; None for a variable rank.
         has_default: whether the caller may leave it out.
     """
 
@@ -50,10 +48,10 @@ class OtherSignature:
     """A signature of a SessionBundle export that cannot be called like one of a SavedModel.
 
     Attributes:
-        name: what it is, in words.
+        name: in words.
         kind: "regression", "classification", "generic" or "unknown".
         reason: why it cannot.
-        tensors: what each tensor is called by it and in the graph.
+        tensors: each tensor's name in the signature and in the graph.
     """
 
     name: str
@@ -68,12 +66,12 @@ def read_signatures(
     """Return the signatures of a MetaGraph, and those of an export that cannot be called.
 
     Args:
-        message: the MetaGraph; for a SessionBundle export the answer is that of the SavedModel that
-            it would become.
-        path: the file that it is from.
+        message: the MetaGraph; for a SessionBundle export the answer is that of the SavedModel made
+            from it.
+        path: of the file.
 
     Raises:
-        CorruptError: the collections of an export are not as they should be.
+        CorruptError: the collections of an export are malformed.
     """
     if _EXPORT in message.collection_def and not message.signature_def:
         return _of_export(message, path)
@@ -140,7 +138,7 @@ def _tensor_names(info: pb.TensorInfo) -> list[str]:
             sparse.dense_shape_tensor_name,
         ]
     if info.HasField("composite_tensor"):
-        # Components of a component are beyond what TensorFlow makes.
+        # TensorFlow makes no components of components.
         return [component.name for component in info.composite_tensor.components]
     return [info.name]
 
@@ -148,6 +146,6 @@ def _tensor_names(info: pb.TensorInfo) -> list[str]:
 def _dtype_name(number: int) -> str:
     if number == 0:
         return "invalid"
-    if number > _REFERENCE:
-        return dtype_of_number(number - _REFERENCE).name + "_ref"
+    if number > REFERENCE:
+        return dtype_of_number(number - REFERENCE).name + "_ref"
     return dtype_of_number(number).name

@@ -1,4 +1,4 @@
-"""What is wrong with a graph by itself: what no loader accepts, and what misleads one."""
+"""Faults of a graph by itself: what no loader accepts, and what misleads one."""
 
 from __future__ import annotations
 
@@ -8,21 +8,23 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from ckpttool.errors import CkptError
+from ckpttool.metagraph.effects import every_node, placed_name
 from ckpttool.metagraph.facts import assets_of, readable_graph_of
+from ckpttool.metagraph.saver import node_name
 from ckpttool.tensor.dtypes import dtype_of_number
 from ckpttool.tensor.shape import decode_shape, element_count
 
 if TYPE_CHECKING:
     from ckpttool import pb
 
-# A constant of one repeated value may claim any shape; no computer holds more than this.
+# A constant of one repeated value may claim any shape; more than this fits no computer.
 _MAX_CONSTANT = 1 << 40
-# What only carries a value on, or stores it.
+# Operations that only pass a value on, or store it.
 _KEEPING = frozenset({"Assign", "Identity", "NoOp", "Save", "SaveSlices", "SaveV2"})
 
 
 class GraphProblem(NamedTuple):
-    """What is wrong.
+    """A fault.
 
     Attributes:
         code: `"node-twice"`, `"input-missing"`, `"constant"` or `"empty"`.
@@ -36,12 +38,7 @@ class GraphProblem(NamedTuple):
 
 
 def graph_problems(message: pb.MetaGraphDef, path: str) -> Iterator[GraphProblem]:
-    """Yield what is wrong with the graph of a MetaGraph.
-
-    Args:
-        message: the MetaGraph.
-        path: the file that it is from.
-    """
+    """Yield the faults of the graph of a MetaGraph."""
     graph = readable_graph_of(message, path, [])
     if not graph.node:
         yield GraphProblem("empty", "the graph has no nodes")
@@ -51,7 +48,7 @@ def graph_problems(message: pb.MetaGraphDef, path: str) -> Iterator[GraphProblem
             yield GraphProblem("node-twice", f"{count} nodes have this name", name)
     for node in graph.node:
         for each in dict.fromkeys(node.input):
-            if _node_of(each) not in counts:
+            if node_name(each) not in counts:
                 yield GraphProblem(
                     "input-missing", f"its input '{each}' is not in the graph", node.name
                 )
@@ -59,7 +56,7 @@ def graph_problems(message: pb.MetaGraphDef, path: str) -> Iterator[GraphProblem
 
 
 def asset_names(message: pb.MetaGraphDef, path: str) -> dict[str, bool]:
-    """Return the assets of the graph as it names them, and whether anything may read each."""
+    """Return the assets that the graph names, and whether anything may read each."""
     found: dict[str, bool] = {}
     readers = _Readers(message, path)
     for asset in assets_of(message, path, []):
@@ -68,10 +65,10 @@ def asset_names(message: pb.MetaGraphDef, path: str) -> dict[str, bool]:
 
 
 class _Readers:
-    """Tells whether a graph does anything with a string but to keep it.
+    """Tells whether a graph uses a string other than to keep it.
 
-    Programs and functions may take a string from the objects of a SavedModel too. So nothing is
-    said to be unread where there are objects.
+    Programs and functions may also take a string from the objects of a SavedModel, so with objects
+    everything counts as read.
     """
 
     def __init__(self, message: pb.MetaGraphDef, path: str) -> None:
@@ -79,12 +76,12 @@ class _Readers:
         self._users: dict[str, list[pb.NodeDef]] = {}
         for node in readable_graph_of(message, path, []).node:
             for each in node.input:
-                self._users.setdefault(_node_of(each), []).append(node)
+                self._users.setdefault(node_name(each), []).append(node)
 
     def may_read(self, tensor: str) -> bool:
-        """Tell whether any node but those that keep or save a value takes this one."""
+        """Tell whether a node takes this tensor for more than keeping or saving it."""
         seen: set[str] = set()
-        names = [_node_of(tensor)]
+        names = [node_name(tensor)]
         while names and not self._objects:
             name = names.pop()
             if name in seen:
@@ -95,33 +92,24 @@ class _Readers:
                     return True
                 names.append(user.name)
                 if user.op == "Assign":
-                    names.append(_node_of(user.input[0]))
+                    names.append(node_name(user.input[0]))
         return self._objects
 
 
-def _node_of(tensor: str) -> str:
-    """Return the name of the node that an input names."""
-    return tensor.removeprefix("^").partition(":")[0]
-
-
 def leads_outside(name: str) -> bool:
-    """Tell whether the name of an asset leads out of the folder of the assets."""
+    """Tell whether the name of an asset leads out of the assets folder."""
     normal = os.path.normpath(name)
     return not name or "\0" in name or os.path.isabs(name) or normal.split(os.sep)[0] in ("..", ".")
 
 
 def _constants(graph: pb.GraphDef) -> Iterator[GraphProblem]:
-    for function, nodes in [
-        ("", graph.node),
-        *((each.signature.name + "/", each.node_def) for each in graph.library.function),
-    ]:
-        for node in nodes:
-            if node.op == "Const":
-                wrong: str | None = "the constant has no value"
-                if "value" in node.attr:
-                    wrong = _wrong_constant(node.attr["value"].tensor)
-                if wrong is not None:
-                    yield GraphProblem("constant", wrong, function + node.name)
+    for function, node in every_node(graph):
+        if node.op == "Const":
+            wrong: str | None = "the constant has no value"
+            if "value" in node.attr:
+                wrong = _wrong_constant(node.attr["value"].tensor)
+            if wrong is not None:
+                yield GraphProblem("constant", wrong, placed_name(function, node))
 
 
 def _wrong_constant(tensor: pb.TensorProto) -> str | None:
@@ -131,7 +119,7 @@ def _wrong_constant(tensor: pb.TensorProto) -> str | None:
         return f"the value of the constant: {error.message}"
     dtype = dtype_of_number(tensor.dtype)
     if dtype.size is None:
-        return None  # strings, and what is no number
+        return None  # strings and other non-numbers
     size = element_count(shape) * dtype.size
     if tensor.tensor_content and len(tensor.tensor_content) != size:
         return (

@@ -1,4 +1,4 @@
-"""The tensors of a graph: whether there is one of a name, its dtype, shape, and what it needs."""
+"""The tensors of a graph by name: dtype, shape, and what they need."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from ckpttool.metagraph.loading import SCALAR_PLACEHOLDERS
+from ckpttool.tensor.dtypes import REFERENCE
 
 if TYPE_CHECKING:
     from ckpttool import pb
 
 PLACEHOLDERS = frozenset({"Placeholder", "PlaceholderV2", "PlaceholderWithDefault"})
 _TENSOR = re.compile(r"([^:^]+)(?::([0-9]{1,9}))?\Z")
-_REFERENCE = 100  # what dtypes of reference variables have on top
 
 
 class GraphTensors:
@@ -21,7 +21,7 @@ class GraphTensors:
 
     Args:
         graph: the graph.
-        ops: what its operations put out, as far as the writer has said.
+        ops: the outputs of its operations, as far as the writer stored them.
     """
 
     def __init__(self, graph: pb.GraphDef, ops: pb.OpList) -> None:
@@ -30,11 +30,11 @@ class GraphTensors:
         self._ops = {op.name: op for op in ops.op}
 
     def has_node(self, name: str) -> bool:
-        """Tell whether the graph has an operation, or the one that a tensor is put out by."""
+        """Tell whether the graph has an operation, or that of a tensor."""
         return name.partition(":")[0] in self._nodes
 
     def full_name(self, name: str) -> str | None:
-        """Return the full name of a tensor, "x:0" for "x"; None where the graph has none."""
+        """Return the full name of a tensor, "x:0" for "x"; None if the graph has no such tensor."""
         match = _TENSOR.match(name)
         node = self._nodes.get(match[1]) if match else None
         if match is None or node is None:
@@ -45,15 +45,11 @@ class GraphTensors:
         return f"{match[1]}:{index}"
 
     def is_placeholder(self, name: str) -> bool:
-        """Tell whether a tensor, named in full, is made to be fed."""
+        """Tell whether a tensor, named in full, is a placeholder."""
         return self._nodes[name.rpartition(":")[0]].op in PLACEHOLDERS
 
     def info(self, name: str) -> pb.TensorInfo:
-        """Return what a signature says of a tensor, with dtype and shape if they can be told.
-
-        Args:
-            name: in full.
-        """
+        """Return the TensorInfo of a tensor, named in full, with dtype and shape if known."""
         from ckpttool import pb
 
         node_name, _, digits = name.rpartition(":")
@@ -61,21 +57,19 @@ class GraphTensors:
         info = pb.TensorInfo(name=name)
         number = self._dtype(node, index)
         if number:
-            info.dtype = number % _REFERENCE
+            info.dtype = number % REFERENCE
         shape = self._shape(node, index)
-        # One that is not there would be taken for that of a scalar.
+        # A missing shape would mean a scalar.
         info.tensor_shape.CopyFrom(shape or pb.TensorShapeProto(unknown_rank=True))
         return info
 
     def unfed(self, outputs: Collection[str], inputs: Collection[str]) -> list[str]:
-        """Return the placeholders that some tensors need in spite of others being fed, sorted.
+        """Return the placeholders that `outputs` need although `inputs` are fed, sorted.
 
-        Args:
-            outputs: names of tensors in full.
-            inputs: those that are fed.
+        Both are full names of tensors.
         """
         fed = set(inputs)
-        # What waits for a node waits for nothing once an output of it is fed.
+        # A control input is satisfied once an output of its node is fed.
         fed.update(f"^{name.rpartition(':')[0]}" for name in inputs)
         seen: set[str] = set()
         needed: set[str] = set()
@@ -91,7 +85,7 @@ class GraphTensors:
             seen.add(node_name)
             if node.op in PLACEHOLDERS and node.op != "PlaceholderWithDefault":
                 needed.add(node_name)
-            # In a graph the first output goes without its number.
+            # In a graph the first output has no number.
             stack += [
                 each if ":" in each or each[:1] == "^" else f"{each}:0" for each in node.input
             ]
@@ -114,7 +108,7 @@ class GraphTensors:
 
 
 def _output_type(node: pb.NodeDef, op: pb.OpDef, index: int) -> int | None:
-    """Return the dtype of an output, 0 if it is not stated; None if there is no such output."""
+    """Return the dtype of an output, 0 if not stated; None if there is no such output."""
     for output in op.output_arg:
         if output.type_list_attr:
             types = _attribute(node, op, output.type_list_attr).list.type

@@ -1,8 +1,8 @@
-"""The variables of optimizers, found by the operations that update what is trained.
+"""The variables of optimizers, found by the operations that update trained variables.
 
-An update names the variable that it changes first, then the slot variables of the optimizer, then
-hyper-parameters and the gradient, in an order that the operation sets. Hyper-parameters can be
-variables too, such as the powers of beta that Adam multiplies at each step.
+The inputs of an update are first the variable that it changes, then the slot variables of the
+optimizer, then hyper-parameters and the gradient, in an order that depends on the operation.
+Hyper-parameters can be variables too, such as Adam's powers of beta.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ckpttool import pb
 
-# Prefixes that say how the variable is held, and which rows of it change.
+# Prefixes for the kind of variable, and for updates of some rows.
 _PREFIXES = ("", "Sparse", "Resource", "ResourceSparse")
-# By what follows them: how many slots come behind the variable, and where hyper-parameters are.
+# By the rest of the name: the number of slots after the variable, and where hyper-parameters are.
 _INPUTS: dict[str, tuple[int, range]] = {
     "ApplyGradientDescent": (0, range(1, 2)),
     "ApplyProximalGradientDescent": (0, range(1, 4)),
@@ -37,7 +37,7 @@ _INPUTS: dict[str, tuple[int, range]] = {
     "ApplyAddSign": (1, range(2, 6)),
     "ApplyPowerSign": (1, range(2, 6)),
 }
-# The gradient stands before the last ones in some sparse forms only.
+# Only in these sparse forms the gradient comes before the hyper-parameters.
 _OTHER_ORDER: dict[str, tuple[int, range]] = {
     "SparseApplyAdagradDA": (2, range(5, 8)),
     "SparseApplyFtrl": (2, range(5, 9)),
@@ -47,19 +47,19 @@ UPDATES: dict[str, tuple[int, range]] = {
     f"{prefix}{name}": inputs for prefix in _PREFIXES for name, inputs in _INPUTS.items()
 } | {f"{prefix}{name}": at for prefix in ("", "Resource") for name, at in _OTHER_ORDER.items()}
 VARIABLE_OPS = frozenset({"Variable", "VariableV2", "VarHandleOp", "AutoReloadVariable"})
-# What hands a variable, or its value, on as it is.
+# Operations that pass a variable, or its value, on unchanged.
 _CARRIERS = frozenset({"Identity", "ReadVariableOp", "Enter", "RefEnter", "Switch", "RefSwitch"})
-_LONGEST = 16  # so many of them one after the other
+_LONGEST = 16  # of a chain of these
 
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """What an operation of an optimizer does; variables by the names of their nodes.
+    """An update by an optimizer; variables are named by their nodes.
 
     Attributes:
         op: the operation.
-        variable: what it changes.
-        slots: what the optimizer keeps for that variable.
+        variable: the variable that it changes.
+        slots: the optimizer's slot variables for it.
         parameters: hyper-parameters that are variables.
     """
 
@@ -70,11 +70,7 @@ class Update:
 
 
 def optimizer_updates(nodes: Mapping[str, pb.NodeDef]) -> Iterator[Update]:
-    """Yield the updates in a graph.
-
-    Args:
-        nodes: of the graph, by name.
-    """
+    """Yield the updates in a graph, given by its nodes."""
     for node in nodes.values():
         place = UPDATES.get(node.op)
         if place is None or not node.input:
@@ -93,12 +89,7 @@ def optimizer_updates(nodes: Mapping[str, pb.NodeDef]) -> Iterator[Update]:
 
 
 def source_variable(nodes: Mapping[str, pb.NodeDef], name: str) -> str | None:
-    """Return the node of the variable that an input is, or has the value of; None if of none.
-
-    Args:
-        nodes: of the graph, by name.
-        name: of the input.
-    """
+    """Return the node of the variable, or of its value, behind an input; None if there is none."""
     for _ in range(_LONGEST):
         node = nodes.get(name.partition(":")[0])
         if node is None:

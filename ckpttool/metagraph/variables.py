@@ -4,7 +4,7 @@ A Saver restores a variable by an operation that reads tensors by name and one t
 
     RestoreV2(prefix, names, slices)  ->  Identity, Reshape, Cast  ->  Assign(variable, value)
 
-The names are a constant, so the key of each variable is known whatever the program called it.
+The names are a constant, which gives the key of each variable.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ckpttool.errors import CorruptError
 from ckpttool.metagraph.saver import constant_strings, needed_nodes, node_name
 from ckpttool.metagraph.updates import VARIABLE_OPS, source_variable
 from ckpttool.objects.keys import escape, room_for_paths, slot_path
-from ckpttool.tensor.dtypes import dtype_of_number
+from ckpttool.tensor.dtypes import REFERENCE, dtype_of_number
 
 if TYPE_CHECKING:
     from ckpttool import pb
@@ -28,7 +28,7 @@ RESTORING = frozenset({"Restore", "RestoreSlice", "RestoreV2"})
 _ASSIGNING = frozenset({"Assign", "AssignVariableOp"})
 _CARRIERS = frozenset({"Identity", "Reshape", "Cast"})
 _LONGEST = 16
-# What a Saver saves unless it is told otherwise, and what it leaves alone.
+# The collection that a Saver saves by default, and those that it does not.
 _SAVED = "variables"
 _NOT_SAVED = frozenset({"local_variables", "metric_variables"})
 
@@ -39,10 +39,10 @@ class GraphVariable:
 
     Attributes:
         key: of its tensor in a checkpoint.
-        name: of its node; None for what is not assigned to a variable, such as a table.
-        dtype: TensorFlow's name; None where the graph does not say.
-        shape: of the whole tensor, -1 for a dimension that is not fixed; None likewise.
-        restored: whether the Saver of the graph restores it; None if the graph has none.
+        name: of its node; None if it is not assigned to a variable, such as a table.
+        dtype: TensorFlow's name; None if not stated.
+        shape: of the whole tensor, -1 for a variable dimension; None if not stated.
+        restored: whether the graph's Saver restores it; None without a Saver.
     """
 
     key: str
@@ -54,7 +54,7 @@ class GraphVariable:
 
 @dataclass(frozen=True, slots=True)
 class ObjectVariable:
-    """What a SavedModel says of an object that is a variable."""
+    """A variable among the objects of a SavedModel."""
 
     dtype: str
     shape: tuple[int, ...] | None
@@ -65,10 +65,10 @@ class SavedNode:
     """An object of a SavedModel, as far as it leads to variables.
 
     Attributes:
-        children: name and number of each object that it refers to.
-        slots: for an optimizer: number of a variable, name of the slot, number of that variable.
-        variable: None for what is none.
-        kind: what sort of object it is: "user_object", "variable", "function" and so on.
+        children: edge name and number of each object that it refers to.
+        slots: of an optimizer: number of a variable, slot name, number of the slot variable.
+        variable: None for another object.
+        kind: "user_object", "variable", "function" and so on.
     """
 
     children: tuple[tuple[str, int], ...]
@@ -82,20 +82,14 @@ def graph_variables(
     saver: pb.SaverDef,
     collections: Mapping[str, tuple[Variable, ...]],
 ) -> tuple[GraphVariable, ...]:
-    """Return what a graph restores, and its other variables that are not local ones, by key.
-
-    Args:
-        nodes: of the graph, by name.
-        saver: how it restores.
-        collections: the variables by collection.
-    """
+    """Return what a graph restores, and its other variables that are not local, by key."""
     found: dict[tuple[str, str | None], GraphVariable] = {}
     assigned = set()
     for each in _restored(nodes, saver):
         found.setdefault((each.key, each.name), each)
         assigned.add(each.name)
     restored = False if found else None
-    # A local variable may be trained, so the other collections count only where this is missing.
+    # Local variables may be in other collections, which count only if this one is missing.
     chosen = {_SAVED} if _SAVED in collections else collections.keys() - _NOT_SAVED
     local = {each.name for key in _NOT_SAVED for each in collections.get(key, ())}
     for collection in sorted(chosen):
@@ -131,12 +125,12 @@ def saved_nodes(graph: pb.SavedObjectGraph) -> tuple[SavedNode, ...]:
 
 
 def saved_paths(nodes: Sequence[SavedNode]) -> dict[int, str]:
-    """Return the path of each object of a SavedModel that the root leads to, by number.
+    """Return the shortest path of each reachable object of a SavedModel, by number.
 
-    It is the shortest one; a slot variable is named by its variable and its optimizer.
+    A slot variable is named by its variable and its optimizer.
 
     Raises:
-        CorruptError: the paths are too long to be those of a program's objects.
+        CorruptError: the paths are too long for those of a program's objects.
     """
     paths = {0: ""} if nodes else {}
     queue = deque(paths)
@@ -163,7 +157,7 @@ def saved_paths(nodes: Sequence[SavedNode]) -> dict[int, str]:
 
 
 def partial_shape(shape: pb.TensorShapeProto) -> tuple[int, ...] | None:
-    """Return a shape with -1 for dimensions that are not fixed; None if the rank is not."""
+    """Return a shape with -1 for variable dimensions; None for a variable rank."""
     return None if shape.unknown_rank else tuple(max(dim.size, -1) for dim in shape.dim)
 
 
@@ -209,7 +203,7 @@ def _read_keys(nodes: Mapping[str, pb.NodeDef], node: pb.NodeDef) -> Iterable[tu
 
 
 def _source(nodes: Mapping[str, pb.NodeDef], name: str) -> tuple[str, int]:
-    """Return the node and the number of its output that a value is from."""
+    """Return the node, and the number of its output, that a value comes from."""
     for _ in range(_LONGEST):
         node = nodes.get(node_name(name))
         if node is None or node.op not in _CARRIERS or not node.input:
@@ -226,11 +220,11 @@ def _described(
     if node is None or node.op not in VARIABLE_OPS or "dtype" not in node.attr:
         return None, None
     shape = partial_shape(node.attr["shape"].shape) if "shape" in node.attr else None
-    return dtype_of_number(node.attr["dtype"].type % 100).name, shape
+    return dtype_of_number(node.attr["dtype"].type % REFERENCE).name, shape
 
 
 def _full_shape(spec: str) -> tuple[int, ...] | None:
-    """Return the shape in what is to be read of a partitioned tensor: "4 2 0,2:-" is [4, 2]."""
+    """Return the full shape in the specification of a slice: [4, 2] for "4 2 0,2:-"."""
     dims = spec.split()[:-1]
     if not dims or not all(dim.isdecimal() and len(dim) < 20 for dim in dims):
         return None

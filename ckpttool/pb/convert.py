@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _M = TypeVar("_M", bound="Message")
 _Step = tuple["_Step", str, object] | None
 
-_MAX_BYTES = (1 << 31) - 1  # protobuf's own limit for a message
+MAX_BYTES = (1 << 31) - 1  # protobuf's own limit for a message
 _CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f]")
 _SAFE_TYPE_URL = re.compile(r"[a-z]\w*(?:\.[a-z]\w*)*/[a-z][\w.]*", re.ASCII | re.IGNORECASE)
 _WHERE = re.compile(r"(\d+):(\d+) : ")
@@ -30,9 +30,9 @@ _LONGEST_QUOTE = 300
 
 def check_size(size: int, *, path: str | None, offset: int | None = None) -> None:
     """Raise `UnsupportedError` for 2 GiB or more, too large for a message; call before reading."""
-    if size > _MAX_BYTES:
+    if size > MAX_BYTES:
         raise UnsupportedError(
-            f"a protobuf message of {size} bytes; the limit is {_MAX_BYTES}",
+            f"a protobuf message of {size} bytes; the limit is {MAX_BYTES}",
             path=path,
             offset=offset,
         )

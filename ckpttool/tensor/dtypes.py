@@ -110,6 +110,8 @@ _ALL = (
     DType(32, "uint2", 1),
     DType(33, "float4_e2m1fn", 1),
 )
+# A graph adds this to the number of a dtype for references to variables.
+REFERENCE = 100
 DTYPES: dict[int, DType] = {dtype.number: dtype for dtype in _ALL}
 _BY_NAME = {dtype.name: dtype for dtype in _ALL}
 

@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal, Protocol
+from typing import Literal, Protocol, get_args
 
 from ckpttool.tensor.dtypes import DType
 from ckpttool.tensor.shape import Shape
 
 Kind = Literal["weight", "slot", "optimizer", "step", "ema", "iterator", "table", "graph", "other"]
-KINDS: tuple[Kind, ...] = (
-    "weight",
-    "slot",
-    "optimizer",
-    "step",
-    "ema",
-    "iterator",
-    "table",
-    "graph",
-    "other",
-)
+KINDS: tuple[Kind, ...] = get_args(Kind)
 
 
 class Described(Protocol):

@@ -1,9 +1,9 @@
-"""Two graphs compared by what they mean, not by their bytes.
+"""Two graphs compared by meaning, not by bytes.
 
 graphs       the comparison
-changes      what can come of it
+changes      its results
 attributes   attributes of nodes, compared and in words
 collections  collections, item by item
-functions    functions brought together in spite of numbers in their names
-constants    whether two constants are the same
+functions    functions paired in spite of numbers in their names
+constants    equality of constants
 """

@@ -1,4 +1,4 @@
-"""The attributes of nodes, compared by what they mean and put into a few words."""
+"""The attributes of nodes, compared by meaning and put into a few words."""
 
 from __future__ import annotations
 
@@ -7,26 +7,19 @@ from typing import TYPE_CHECKING
 
 from ckpttool.metagraph.compare.constants import same_tensor
 from ckpttool.metagraph.variables import partial_shape
-from ckpttool.tensor.dtypes import dtype_of_number
+from ckpttool.tensor.dtypes import REFERENCE, dtype_of_number
 
 if TYPE_CHECKING:
     from ckpttool import pb
 
-# What a writer may add about the shapes that it knows; it follows from the rest.
+# A writer may add these; they follow from the rest.
 DERIVED = frozenset({"_output_shapes"})
 _MOST_ITEMS = 8
 _LONGEST = 80
-_REFERENCE = 100
 
 
 def same_attribute(a: pb.AttrValue, b: pb.AttrValue, functions: Mapping[str, str]) -> bool:
-    """Tell whether two attributes mean the same.
-
-    Args:
-        a: one.
-        b: the other.
-        functions: what functions of `a` are called in `b`.
-    """
+    """Tell whether two attributes mean the same; `functions` maps names in A to those in B."""
     if a.SerializeToString(deterministic=True) == b.SerializeToString(deterministic=True):
         return True
     kind = a.WhichOneof("value")
@@ -43,13 +36,8 @@ def same_attribute(a: pb.AttrValue, b: pb.AttrValue, functions: Mapping[str, str
             _same_function(one, other, functions)
             for one, other in zip(a.list.func, b.list.func, strict=True)
         )
-    return bool(a.list.tensor) and _same_tensors(a.list, b.list)
-
-
-def _same_tensors(a: pb.AttrValue.ListValue, b: pb.AttrValue.ListValue) -> bool:
-    return len(a.tensor) == len(b.tensor) and all(
-        same_tensor(one, other) for one, other in zip(a.tensor, b.tensor, strict=True)
-    )
+    tensors = a.list.tensor, b.list.tensor
+    return 0 < len(tensors[0]) == len(tensors[1]) and all(map(same_tensor, *tensors))
 
 
 def _same_function(a: pb.NameAttrList, b: pb.NameAttrList, functions: Mapping[str, str]) -> bool:
@@ -72,23 +60,23 @@ def _list_text(found: pb.AttrValue.ListValue) -> str:
     for field, items in found.ListFields():
         shown = [_text(field.name, item) for item in items[:_MOST_ITEMS]]
         more = [f"{len(items) - len(shown)} more"] if len(shown) < len(items) else []
-        return _short(f"[{', '.join(shown + more)}]")
+        return short_text(f"[{', '.join(shown + more)}]")
     return "[]"
 
 
 def _text(kind: str, value: object) -> str:
     if kind == "type" and isinstance(value, int):
-        number = value % _REFERENCE
-        return dtype_of_number(number).name + ("_ref" if value > _REFERENCE else "")
+        number = value % REFERENCE
+        return dtype_of_number(number).name + ("_ref" if value > REFERENCE else "")
     if isinstance(value, bytes):
-        return _short(repr(value[: _LONGEST + 1].decode("utf-8", "backslashreplace")))
+        return bytes_text(value)
     if kind == "shape":
         return shape_text(partial_shape(value))  # type: ignore[arg-type]
     if kind == "tensor":
         return tensor_text(value)  # type: ignore[arg-type]
     if kind == "func":
-        return _short(value.name)  # type: ignore[attr-defined]
-    return _short(str(value))
+        return short_text(value.name)  # type: ignore[attr-defined]
+    return short_text(str(value))
 
 
 def tensor_text(tensor: pb.TensorProto) -> str:
@@ -99,11 +87,17 @@ def tensor_text(tensor: pb.TensorProto) -> str:
 
 
 def shape_text(shape: tuple[int, ...] | None) -> str:
-    """Return a shape as text, with ? for what is not fixed."""
+    """Return a shape as text, with ? for a variable dimension."""
     if shape is None:
         return "any"
-    return _short(f"[{', '.join('?' if dim < 0 else str(dim) for dim in shape)}]")
+    return short_text(f"[{', '.join('?' if dim < 0 else str(dim) for dim in shape)}]")
 
 
-def _short(text: str) -> str:
+def bytes_text(data: bytes) -> str:
+    """Return bytes as quoted text, or their beginning."""
+    return short_text(repr(data[: _LONGEST + 1].decode("utf-8", "backslashreplace")))
+
+
+def short_text(text: str) -> str:
+    """Return a text, or the beginning of a long one."""
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."

@@ -1,35 +1,25 @@
-"""What differs between two MetaGraphs, as data; no message of protobuf goes further."""
+"""The differences between two MetaGraphs, as plain data without protobuf messages."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
+# In the order in which they are shown.
 GraphPart = Literal[
     "version",
     "tag",
     "signature",
-    "collection",
     "saver",
     "asset",
+    "collection",
     "node",
     "function",
     "op",
     "object",
 ]
-# In the order in which they are told.
-PARTS: tuple[GraphPart, ...] = (
-    "version",
-    "tag",
-    "signature",
-    "saver",
-    "asset",
-    "collection",
-    "node",
-    "function",
-    "op",
-    "object",
-)
+PARTS: tuple[GraphPart, ...] = get_args(GraphPart)
+
 ChangeWord = Literal["added", "removed", "changed"]
 
 
@@ -38,13 +28,13 @@ class MetaGraphChange:
     """A difference between two MetaGraphs.
 
     Attributes:
-        part: what sort of thing differs; "op" is the definition of an operation, "object" one of a
-            SavedModel's objects.
+        part: what differs; "op" is the definition of an operation, "object" an object of a
+            SavedModel.
         change: how.
-        name: which one; a node of a function has the name of that before a slash.
-        what: which side of it: of a node "op", "input", "device" or "attr" and a name.
-        a: what it is in A, in short; None where it is not there.
-        b: what it is in B.
+        name: of the part; `placed_name` of a node.
+        what: the property that differs: of a node "op", "input", "device" or "attr" and a name.
+        a: its short form in A; None if absent.
+        b: its short form in B.
     """
 
     part: GraphPart
@@ -58,10 +48,7 @@ class MetaGraphChange:
 def compared(
     part: GraphPart, name: str, what: str | None, a: str | None, b: str | None
 ) -> MetaGraphChange | None:
-    """Return the change from one text to another; None if there is none.
-
-    A text that is None or empty is not there.
-    """
+    """Return the change from one text to another, if any; None and an empty text mean absent."""
     one, other = a or None, b or None
     if one == other:
         return None

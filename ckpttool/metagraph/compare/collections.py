@@ -1,4 +1,4 @@
-"""The collections of two MetaGraphs, item by item, with what is serialized in them decoded."""
+"""The collections of two MetaGraphs, compared item by item, with serialized messages decoded."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ckpttool.errors import CorruptError
 from ckpttool.metagraph.collections import MESSAGES
+from ckpttool.metagraph.compare.attributes import bytes_text, short_text
 from ckpttool.metagraph.compare.changes import MetaGraphChange
 
 if TYPE_CHECKING:
@@ -15,8 +16,7 @@ if TYPE_CHECKING:
 
 # The graph that an export keeps in a collection is compared as a graph.
 _GRAPH = "serving_graph"
-_LONGEST = 80
-# How an item is told: the message's own name for itself, by its type.
+# The field that names an item, by its type.
 _NAMES = {
     "tensorflow.VariableDef": "variable_name",
     "tensorflow.QueueRunnerDef": "queue_name",
@@ -24,20 +24,14 @@ _NAMES = {
     "tensorflow.WhileContextDef": "context_name",
     "tensorflow.SaverDef": "restore_op_name",
 }
-# What an item is, so that equal ones are equal, and how it is told.
+# A value that is equal for equal items, and the text to show.
 _Item = tuple[object, str]
 
 
 def compare_collections(
     a: pb.MetaGraphDef, b: pb.MetaGraphDef, paths: tuple[str, str]
 ) -> Iterator[MetaGraphChange]:
-    """Yield what differs in collections.
-
-    Args:
-        a: one MetaGraph.
-        b: the other.
-        paths: the files that they are from.
-    """
+    """Yield the differences in collections."""
     for key in sorted({*a.collection_def, *b.collection_def} - {_GRAPH}):
         if key not in a.collection_def:
             yield MetaGraphChange("collection", "added", key, b=_about(b.collection_def[key]))
@@ -61,7 +55,7 @@ def _items(key: str, a: list[_Item], b: list[_Item]) -> Iterator[MetaGraphChange
     texts = dict((*a, *b))
     removed = Counter(texts[item] for item in (of_a - of_b).elements())
     added = Counter(texts[item] for item in (of_b - of_a).elements())
-    # What goes by the same name on both sides, and is not the same.
+    # Items of the same name on both sides that differ.
     for text in (removed & added).elements():
         yield MetaGraphChange("collection", "changed", key, "item", text, f"{text}, otherwise")
     for text in (removed - added).elements():
@@ -85,11 +79,11 @@ def _decoded(key: str, collection: pb.CollectionDef) -> Iterator[_Item]:
             if key in MESSAGES:
                 yield _message(MESSAGES[key], data)
             else:
-                yield data, _short(repr(data[: _LONGEST + 1].decode("utf-8", "backslashreplace")))
+                yield data, bytes_text(data)
     elif kind is not None:
         for value in getattr(collection, kind).value:
             # A NaN is not equal to itself, its text is.
-            yield (repr(value) if isinstance(value, float) else value), _short(str(value))
+            yield (repr(value) if isinstance(value, float) else value), short_text(str(value))
 
 
 def _message(type_name: str, data: bytes) -> _Item:
@@ -104,8 +98,4 @@ def _message(type_name: str, data: bytes) -> _Item:
     canonical = message.SerializeToString(deterministic=True)
     named = _NAMES.get(type_name)
     text = getattr(message, named) if named else ""
-    return (type_name, canonical), _short(text) or f"{type_name}, {len(data)} bytes"
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
+    return (type_name, canonical), short_text(text) or f"{type_name}, {len(data)} bytes"

@@ -1,7 +1,7 @@
-"""Whether two TensorProto hold the same, whichever of its ways a writer took.
+"""Whether two TensorProto hold the same elements, in whichever form.
 
-The elements are in `tensor_content` as they lie in memory, or one by one in the field of the dtype,
-where the last one stands for all that follow.
+The elements are in `tensor_content` as in memory, or one by one in the field of the dtype, where
+the last one stands for all that follow.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ckpttool.tensor.shape import element_count
 if TYPE_CHECKING:
     from ckpttool import pb
 
-# By dtype: the field, the code by which `array` has its elements, and how many of these make one.
+# By dtype: the field, the type code of `array`, and the number of items per element.
 _FIELDS: dict[str, tuple[str, str, int]] = {
     "float32": ("float_val", "f", 1),
     "float64": ("double_val", "d", 1),
@@ -36,10 +36,7 @@ _FIELDS: dict[str, tuple[str, str, int]] = {
 
 
 def same_tensor(a: pb.TensorProto, b: pb.TensorProto) -> bool:
-    """Tell whether two messages hold the same tensor.
-
-    Where that cannot be told, as of variants, their bytes decide.
-    """
+    """Tell whether two messages hold the same tensor; for variants and the like, bytes decide."""
     if a.dtype != b.dtype or _shape(a) != _shape(b):
         return False
     if a.SerializeToString(deterministic=True) == b.SerializeToString(deterministic=True):
@@ -55,14 +52,14 @@ def same_tensor(a: pb.TensorProto, b: pb.TensorProto) -> bool:
     field, code, parts = place
     size = array(code).itemsize * parts
     try:
-        # A field of a dtype that the numbers do not fit in is not one that a writer made.
+        # Numbers that do not fit the dtype: malformed.
         one, other = (array(code, getattr(each, field)).tobytes() for each in (a, b))
     except OverflowError:
         return False
     if not a.tensor_content and not b.tensor_content:
         return _cut(one, size) == _cut(other, size)
     items, content = (other, a.tensor_content) if a.tensor_content else (one, b.tensor_content)
-    # No more is written out than there is on the other side.
+    # The items may be fewer than the content, not more.
     rest, odd = divmod(len(content) - len(items), size)
     whole = element_count(tuple(dim.size for dim in a.tensor_shape.dim)) * size == len(content)
     if not items or odd or rest < 0 or not whole:
@@ -77,7 +74,7 @@ def _shape(tensor: pb.TensorProto) -> tuple[int | None, ...]:
 
 
 def _cut(data: bytes, size: int) -> bytes:
-    """Return elements but for those at the end that the one before stands for."""
+    """Return elements without repeats of the last one."""
     last, end = data[-size:], len(data)
     step = 1 << (len(data) // size).bit_length()
     while step:

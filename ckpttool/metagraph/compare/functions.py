@@ -1,4 +1,4 @@
-"""Functions of two graphs brought together in spite of numbers in their names."""
+"""Functions of two graphs, paired in spite of numbers in their names."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _NUMBER = re.compile(r"_(\d{1,18})\Z")
 
 
 def function_pairs(a: pb.FunctionDefLibrary, b: pb.FunctionDefLibrary) -> dict[str, str]:
-    """Return what the functions of A are called in B; those that are not in B are left out.
+    """Return name in A -> name in B for the functions in both.
 
-    Functions of one name belong together. Of the others those do whose names are the same but for
-    the number at the end, in the order of these numbers.
+    Functions of the same name are pairs. Of the others, those whose names differ only in the number
+    at the end are paired in the order of these numbers.
     """
     names_a = {each.signature.name for each in a.function}
     names_b = {each.signature.name for each in b.function}
@@ -27,7 +27,7 @@ def function_pairs(a: pb.FunctionDefLibrary, b: pb.FunctionDefLibrary) -> dict[s
 
 
 def _by_stem(names: set[str]) -> dict[str, list[str]]:
-    """Return names by what is left of them without the number, in the order of the numbers."""
+    """Return stem without the number -> names in the order of their numbers."""
     found: dict[str, list[tuple[int, str]]] = {}
     for name in names:
         number = _NUMBER.search(name)

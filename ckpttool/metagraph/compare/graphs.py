@@ -1,8 +1,8 @@
-"""Two MetaGraphs compared by what they mean, not by their bytes.
+"""Two MetaGraphs compared by meaning, not by bytes.
 
-The order of nodes, functions, map entries and control inputs says nothing, and neither does it
-whether an attribute has its default value or is left out for that. Functions whose names differ in
-the number at their end alone, which TensorFlow draws anew at each save, are one and the same.
+Ignored are the order of nodes, functions, map entries and control inputs, and whether a default
+value is written or left out. Functions whose names differ only in the number at the end, which
+changes at each save, count as the same.
 """
 
 from __future__ import annotations
@@ -33,12 +33,7 @@ _Defaults = Mapping[str, Mapping[str, "pb.AttrValue"]]
 def compare_metagraphs(
     a: pb.MetaGraphDef, b: pb.MetaGraphDef, paths: tuple[str, str]
 ) -> tuple[MetaGraphChange, ...]:
-    """Return what differs between two MetaGraphs, sorted by part and name.
-
-    Args:
-        a: one.
-        b: the other.
-        paths: the files that they are from.
+    """Return the differences between two MetaGraphs, sorted by part and name.
 
     Raises:
         CorruptError: a message inside of one is malformed.
@@ -82,7 +77,7 @@ def _facts(
     sides = []
     for facts, message in ((a, message_a), (b, message_b)):
         texts: dict[tuple[GraphPart, str], dict[str, str]] = {
-            # Those of a SessionBundle export are in a collection, which is compared.
+            # Signatures of a SessionBundle export are compared as a collection.
             ("signature", each.key): {
                 "method": each.method,
                 **{f"input {one.key}": _tensor(one) for one in each.inputs},
@@ -124,7 +119,7 @@ def _tensor(tensor: SignatureTensor) -> str:
 
 
 class _Graphs:
-    """Two graphs, with what attributes are where a node leaves them out."""
+    """Two graphs, with the default values of attributes."""
 
     def __init__(
         self, a: pb.GraphDef, b: pb.GraphDef, defaults_a: _Defaults, defaults_b: _Defaults
@@ -135,7 +130,7 @@ class _Graphs:
         self._functions = function_pairs(a.library, b.library)
 
     def changes(self) -> Iterator[MetaGraphChange]:
-        """Yield what differs in nodes and functions."""
+        """Yield the differences in nodes and functions."""
         yield from self._nodes("", self._a.node, self._b.node)
         of_a = {each.signature.name: each for each in self._a.library.function}
         of_b = {each.signature.name: each for each in self._b.library.function}
@@ -230,13 +225,13 @@ def _argument(argument: pb.OpDef.ArgDef) -> str:
 
 
 def _inputs(node: pb.NodeDef) -> tuple[list[str], list[str]]:
-    """Return the tensors that a node takes, in order, and the nodes that it waits for, sorted."""
+    """Return the input tensors of a node, in order, and its control inputs, sorted."""
     tensors = [each.removesuffix(":0") for each in node.input if not each.startswith("^")]
     return tensors, sorted({each for each in node.input if each.startswith("^")})
 
 
 def _defaults(a: pb.MetaGraphDef, b: pb.MetaGraphDef) -> dict[str, dict[str, pb.AttrValue]]:
-    """Return the default values of attributes by operation, as A has them, or else B."""
+    """Return the default values of attributes by operation, from A, or else from B."""
     found: dict[str, dict[str, pb.AttrValue]] = {}
     for message in (a, b):
         for op in message.meta_info_def.stripped_op_list.op:
@@ -252,7 +247,7 @@ def _defaults(a: pb.MetaGraphDef, b: pb.MetaGraphDef) -> dict[str, dict[str, pb.
 
 
 def _op_definitions(a: pb.MetaGraphDef, b: pb.MetaGraphDef) -> Iterator[MetaGraphChange]:
-    """Yield the operations that both use and define otherwise."""
+    """Yield the operations that both have with different definitions."""
     of_a, of_b = (
         {op.name: op for op in message.meta_info_def.stripped_op_list.op} for message in (a, b)
     )

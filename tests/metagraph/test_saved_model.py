@@ -221,6 +221,6 @@ def test_what_is_in_part_a_saved_model(tmp_path: Path, change: Any, named: str) 
 
 
 def test_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ckpttool.metagraph.saved_model._MAX_BYTES", 5000)
+    monkeypatch.setattr("ckpttool.metagraph.saved_model.MAX_BYTES", 5000)
     with refused(UnsupportedError, "would have [0-9]+ bytes; the limit is 5000"):
         build(SAMPLE)

@@ -165,6 +165,10 @@ class StagedFolder:
         else:
             self._rename()
         if not self._is_at(then, self._inode):
+            with suppress(OSError):  # what was renamed in place of ours goes back
+                exchanged = self._replaced is not None and self._replaced[0] == now
+                if not (exchanged and above.exchange(then, now)):
+                    above.rename(then, now)
             raise ChangedError("somebody put another folder in its place", path=self.path)
         above.sync()
 

@@ -10,13 +10,21 @@ of 0.67.
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
 
-from tests.benchmarks.measure import Options, Row, in_turn, make, options, report, run, whole
-from tests.support import encoder
+from tests.benchmarks.measure import (
+    Options,
+    Row,
+    in_turn,
+    make,
+    options,
+    report,
+    run,
+    sparse,
+    whole,
+)
 
 LEAST = """
 import numpy as np, sys
@@ -68,34 +76,10 @@ def changed(chosen: Options, what: str, prefix: str, *words: str, goal: str = ""
 
 def memory(chosen: Options) -> Row:
     """Measure the peak memory that a tensor of 4 GiB takes; its files are full of holes."""
-    size = 4 << 30
-    made = []
-    crc = encoder.mask(_crc_of_zeros(size))
-    for name in ("sparse-a", "sparse-b"):
-        prefix = str(chosen.scratch / name)
-        record = encoder.entry(1, (size // 4,), size=size, crc=crc)
-        Path(f"{prefix}.index").write_bytes(
-            encoder.table([(b"", encoder.header()), (b"w", record)])
-        )
-        with open(f"{prefix}.data-00000-of-00001", "wb") as file:
-            file.truncate(size)
-        made.append(prefix)
+    made = [sparse(chosen, name) for name in ("sparse-a", "sparse-b")]
     # Equal checksums would be enough otherwise.
     ours = run(compared(*made, "--exact")).memory
-    for prefix in made:
-        os.unlink(f"{prefix}.data-00000-of-00001")
-        os.unlink(f"{prefix}.index")
     return Row("peak memory, a tensor of 4 GiB", ours / 2**20, None, "MiB", "<= 200 MiB")
-
-
-def _crc_of_zeros(size: int) -> int:
-    from ckpttool.coding.checksum import joined_crc
-
-    crc, half = encoder.crc32c(b"\0"), 1
-    while half < size:
-        crc = joined_crc(crc, crc, half)
-        half *= 2
-    return crc
 
 
 def main() -> None:

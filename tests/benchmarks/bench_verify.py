@@ -9,12 +9,19 @@ is 1.3 times its time, a ratio of 0.77.
 
 from __future__ import annotations
 
-import os
 import sys
-from pathlib import Path
 
-from tests.benchmarks.measure import Options, Row, in_turn, make, options, report, run, whole
-from tests.support import encoder
+from tests.benchmarks.measure import (
+    Options,
+    Row,
+    in_turn,
+    make,
+    options,
+    report,
+    run,
+    sparse,
+    whole,
+)
 
 LEAST = """
 import mmap, sys
@@ -47,26 +54,8 @@ def structure(chosen: Options, what: str, prefix: str) -> Row:
 
 def memory(chosen: Options) -> Row:
     """Measure the peak memory that a tensor of 4 GiB takes; its file is full of holes."""
-    size = 4 << 30
-    prefix = str(chosen.scratch / "sparse")
-    record = encoder.entry(4, (size,), size=size, crc=encoder.mask(_crc_of_zeros(size)))
-    Path(f"{prefix}.index").write_bytes(encoder.table([(b"", encoder.header()), (b"w", record)]))
-    with open(f"{prefix}.data-00000-of-00001", "wb") as file:
-        file.truncate(size)
-    ours = run([*VERIFY, prefix]).memory
-    os.unlink(f"{prefix}.data-00000-of-00001")
-    os.unlink(f"{prefix}.index")
+    ours = run([*VERIFY, sparse(chosen, "sparse")]).memory
     return Row("peak memory, a tensor of 4 GiB", ours / 2**20, None, "MiB", "<= 200 MiB")
-
-
-def _crc_of_zeros(size: int) -> int:
-    from ckpttool.coding.checksum import joined_crc
-
-    crc, half = encoder.crc32c(b"\0"), 1
-    while half < size:
-        crc = joined_crc(crc, crc, half)
-        half *= 2
-    return crc
 
 
 def main() -> None:

@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
+from tests.support import encoder
+
 ROOT = Path(__file__).resolve().parents[2]
 MAKER = Path(__file__).with_name("make_checkpoints.py")
 
@@ -140,6 +142,23 @@ def make(chosen: Options, kind: str, number: int) -> str:
         prefix.parent.mkdir(exist_ok=True)
         run([chosen.tensorflow, str(MAKER), kind, str(number), str(prefix)])
     return str(prefix)
+
+
+def sparse(chosen: Options, name: str) -> str:
+    """Write a checkpoint of a tensor of 4 GiB, whose file is a hole, and return its prefix."""
+    from ckpttool.coding.checksum import joined_crc
+
+    prefix = str(chosen.scratch / name)
+    size = 4 << 30
+    crc, half = encoder.crc32c(b"\0"), 1
+    while half < size:
+        crc = joined_crc(crc, crc, half)
+        half *= 2
+    record = encoder.entry(1, (size // 4,), size=size, crc=encoder.mask(crc))
+    Path(f"{prefix}.index").write_bytes(encoder.table([(b"", encoder.header()), (b"w", record)]))
+    with open(f"{prefix}.data-00000-of-00001", "wb") as file:
+        file.truncate(size)
+    return prefix
 
 
 def report(rows: Sequence[Row], theirs: str = "TensorFlow") -> None:

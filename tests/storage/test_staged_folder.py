@@ -21,11 +21,6 @@ from tests.support.faults import CHANGES, Call, Fault, System
 from tests.support.refusals import refused
 
 
-@pytest.fixture(autouse=True)
-def _do_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "fsync", lambda fd: None)
-
-
 @pytest.fixture
 def sample(tmp_path: Path) -> Path:
     return sample_export(tmp_path / "00000123")

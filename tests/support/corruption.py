@@ -5,6 +5,8 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 
+from hypothesis import strategies as st
+
 from tests.support import encoder
 
 _FOOTER = 48
@@ -70,6 +72,19 @@ def sealed_flips(table: bytes) -> list[tuple[int, bytes]]:
     for at in range(len(table) - _FOOTER, len(table)):
         out.append((at, flip(table, at, bits_for(at))))
     return out
+
+
+def mixed_up(table: bytes, data: st.DataObject) -> bytes:
+    """Exchange, repeat and drop runs of bytes within a block; the file keeps its length."""
+    span = data.draw(st.sampled_from(spans(table)))
+    block = bytearray(table[span.start : span.stop + 1])
+    for _ in range(data.draw(st.integers(1, 4))):
+        size = data.draw(st.integers(1, min(8, len(block))))
+        source = data.draw(st.integers(0, len(block) - size))
+        target = data.draw(st.integers(0, len(block) - size))
+        runs = [bytes(block[source : source + size]), bytes(size), b"\xff" * size]
+        block[target : target + size] = data.draw(st.sampled_from(runs))
+    return reseal(table[: span.start] + bytes(block) + table[span.stop + 1 :], span)
 
 
 def varint(data: bytes, at: int) -> tuple[int, int]:

@@ -47,11 +47,6 @@ MODULE = "v2/tf2.21/legacy_adam_module/model-1"
 NAMES = "v2/tf2.21/saver_v2/model.ckpt-3"
 
 
-@pytest.fixture(autouse=True)
-def _do_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "fsync", lambda fd: None)
-
-
 def found(path: str | Path, destination: str) -> list[tuple[str, str]]:
     """Return name and destination of each conversion."""
     conversions = find_conversions(str(path), destination)

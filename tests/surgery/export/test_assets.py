@@ -20,19 +20,8 @@ from tests.support.exports import (
     edit,
     is_whole,
     refused_with_nothing_written,
-    sample_export,
     with_assets,
 )
-
-
-@pytest.fixture(autouse=True)
-def _do_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "fsync", lambda fd: None)
-
-
-@pytest.fixture
-def sample(tmp_path: Path) -> Path:
-    return sample_export(tmp_path / "00000123")
 
 
 def test_assets_are_copied_with_their_permissions(sample: Path, tmp_path: Path) -> None:

@@ -27,7 +27,6 @@ from tests.support.exports import (
     exports,
     is_whole,
     refused_with_nothing_written,
-    sample_export,
     tree,
     values,
     with_signatures,
@@ -37,16 +36,6 @@ from tests.support.refusals import refused
 VERSIONS = "session_bundle/tf1.4/versions"
 V2_EXPORTS = [row["name"] for row in exports() if row["checkpoint_format"] == "V2"]
 ALL_EXPORTS = [row["name"] for row in exports()]
-
-
-@pytest.fixture(autouse=True)
-def _do_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "fsync", lambda fd: None)
-
-
-@pytest.fixture
-def sample(tmp_path: Path) -> Path:
-    return sample_export(tmp_path / "00000123")
 
 
 @pytest.mark.parametrize("name", ALL_EXPORTS)

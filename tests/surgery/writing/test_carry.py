@@ -36,24 +36,12 @@ from tests.faults.checkpoints import (
     drop,
     inode,
     names,
-    small_checkpoint,
     stored,
     write,
 )
 from tests.support import encoder
 from tests.support.faults import Call, Fault, System
 from tests.support.handmade import Bundle, shard_path
-
-
-@pytest.fixture(autouse=True)
-def _do_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "fsync", lambda fd: None)
-
-
-@pytest.fixture
-def small(tmp_path: Path) -> str:
-    """Return the prefix of a checkpoint of two shards, in a folder of its own."""
-    return small_checkpoint(tmp_path / "src")
 
 
 @pytest.mark.parametrize("name", [OBJECTS, SHARDS, SLICES, NAMES])

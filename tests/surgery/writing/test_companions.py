@@ -28,17 +28,6 @@ from tests.support.faults import Call, Fault, System
 from tests.support.fixtures import bundle
 
 
-@pytest.fixture(autouse=True)
-def _do_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "fsync", lambda fd: None)
-
-
-@pytest.fixture
-def small(tmp_path: Path) -> str:
-    """Return the prefix of a checkpoint of two shards, in a folder of its own."""
-    return small_checkpoint(tmp_path / "src")
-
-
 @pytest.fixture
 def graphed(tmp_path: Path) -> str:
     """Return the prefix of a checkpoint with a graph file, in a folder of its own."""

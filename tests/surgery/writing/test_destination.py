@@ -23,11 +23,6 @@ from tests.support.refusals import refused
 GENERATIONS: tuple[Generation, ...] = ("V1", "V2")
 
 
-@pytest.fixture(autouse=True)
-def _do_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "fsync", lambda fd: None)
-
-
 @pytest.fixture(params=GENERATIONS)
 def source(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """Return a checkpoint of either format, in a folder of its own."""

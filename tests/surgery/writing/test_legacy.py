@@ -59,11 +59,6 @@ def dtypes(fixture: BundleFixture) -> set[str]:
 UNKNOWN = sorted({name for each in bundles() for name in dtypes(each)} - set(_MOST_BYTES))
 
 
-@pytest.fixture(autouse=True)
-def _do_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "fsync", lambda fd: None)
-
-
 @pytest.fixture
 def source(tmp_path: Path) -> str:
     """Return a V1 file in a folder of its own."""

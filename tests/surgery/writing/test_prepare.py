@@ -31,7 +31,6 @@ from tests.faults.checkpoints import (
     copy_of,
     inode,
     names,
-    small_checkpoint,
     stored,
     write,
 )
@@ -41,18 +40,6 @@ from tests.support.fixtures import BundleFixture, bundles
 from tests.support.handmade import Bundle
 from tests.support.refusals import refused
 from tests.support.sweeps import each_bundle
-
-
-@pytest.fixture(autouse=True)
-def _do_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "fsync", lambda fd: None)
-
-
-@pytest.fixture
-def small(tmp_path: Path) -> str:
-    """Return the prefix of a checkpoint of two shards, in a folder of its own."""
-    return small_checkpoint(tmp_path / "src")
-
 
 # A shard without a tensor in it is left out.
 WITH_EMPTY_SHARDS = {"v2/tf2.21/max_shard_size_lost/ckpt-1"}

@@ -43,11 +43,6 @@ from tests.support.sweeps import each_bundle
 V1_DTYPES = list(_MOST_BYTES)
 
 
-@pytest.fixture(autouse=True)
-def _do_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "fsync", lambda fd: None)
-
-
 @pytest.mark.sweep(6)
 @pytest.mark.parametrize("fixture", legacy_fixtures(), ids=lambda fixture: fixture.name)
 @pytest.mark.parametrize(

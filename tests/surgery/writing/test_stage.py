@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -23,7 +22,6 @@ from tests.faults.checkpoints import (
     drop,
     inode,
     names,
-    small_checkpoint,
     stored,
     write,
 )
@@ -33,17 +31,6 @@ from tests.support.handmade import Bundle, shard_path
 from tests.support.refusals import refused
 
 PARTITIONED = [each for each in bundles() if "partitioned" in each.name]
-
-
-@pytest.fixture(autouse=True)
-def _do_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "fsync", lambda fd: None)
-
-
-@pytest.fixture
-def small(tmp_path: Path) -> str:
-    """Return the prefix of a checkpoint of two shards, in a folder of its own."""
-    return small_checkpoint(tmp_path / "src")
 
 
 def test_compacting_leaves_out_what_is_dropped(small: str, tmp_path: Path) -> None:

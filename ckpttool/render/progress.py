@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
 _DELAY = 1.0  # seconds
+# Between two drawings: a screen that is recorded, or far away, gets less than a kilobyte a second.
+_PAUSE = 0.25
 
 
 class ProgressBar:
@@ -34,7 +36,7 @@ class ProgressBar:
         self._terminal = terminal
         self._delay = delay
         self._wanted = terminal.interactive and os.environ.get("TERM") != "dumb"
-        self._start = time.monotonic()
+        self._start = self._drawn = time.monotonic()
         self._bar: Progress | None = None
         self._task: TaskID | None = None
 
@@ -48,13 +50,16 @@ class ProgressBar:
         """Say that so many bytes of so many are done."""
         if not self._wanted or (self._bar is None and done >= total):
             return
-        if time.monotonic() - self._start < self._delay:
+        now = time.monotonic()
+        if now - self._start < self._delay:
             return
         if self._bar is None or self._task is None:
             self._bar = self._make_bar()
             self._task = self._bar.add_task(self._what, total=total)
             self._bar.start()
-        self._bar.update(self._task, completed=done, total=total)
+        due = now - self._drawn >= _PAUSE
+        self._drawn = now if due else self._drawn
+        self._bar.update(self._task, completed=done, total=total, refresh=due)
 
     def clear(self) -> None:
         """Take the bar off the screen, so that something else can be written there."""
@@ -87,6 +92,7 @@ class ProgressBar:
             TransferSpeedColumn(),
             TimeRemainingColumn(),
             console=console,
+            auto_refresh=False,  # by a thread, ten times a second, whether anything happened or not
             transient=True,
             redirect_stdout=False,
             redirect_stderr=False,

@@ -9,6 +9,7 @@ import os
 import pty
 import re
 import shutil
+import struct
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -22,7 +23,7 @@ import pytest
 from ckpttool.bundle.writer import BundleWriter
 from ckpttool.checkpoint.open import open_checkpoint
 from ckpttool.cli.main import main
-from tests.support import handmade
+from tests.support import encoder, handmade
 from tests.support.command import Outcome, ckpt, environment, shell
 from tests.support.fixtures import FIXTURES, BundleFixture, bundle
 from tests.support.schemas import load_schema
@@ -67,13 +68,19 @@ def document(*words: str) -> dict[str, Any]:
     return found
 
 
-def on_terminal(*words: str, environ: Mapping[str, str] | None = None) -> str:
-    """Run `ckpt` with a terminal as its output; return what it prints there."""
+def on_terminal(*words: str, environ: Mapping[str, str] | None = None, errors: bool = False) -> str:
+    """Run `ckpt` with a terminal as its output; return what it prints there.
+
+    Args:
+        words: of the command.
+        environ: what else there is in its environment.
+        errors: have it print messages there too; else there must be none.
+    """
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
         [sys.executable, "-m", "ckpttool", *words],
         stdout=theirs,
-        stderr=subprocess.PIPE,
+        stderr=theirs if errors else subprocess.PIPE,
         env=environment({"TERM": "xterm", **(environ or {})}),
     )
     os.close(theirs)
@@ -83,7 +90,7 @@ def on_terminal(*words: str, environ: Mapping[str, str] | None = None) -> str:
             data += more
     os.close(ours)
     _, err = process.communicate(timeout=60)
-    assert (process.returncode, err) == (0, b"")
+    assert (process.returncode, err or b"") == (0, b"")
     return data.decode().replace("\r\n", "\n")
 
 
@@ -395,3 +402,23 @@ def test_help_has_examples() -> None:
     assert done.code == 0
     for word in ("Examples", "--stats", "--precision", "--full", "--out", "net/l1/kernel[0:4,-1]"):
         assert word in done.out
+
+
+def test_thousands_of_shards_are_no_reason_to_write_much(tmp_path: Path) -> None:
+    """A tensor of a slice per shard, whose files are all the same one."""
+    count = 2_000
+    value = struct.pack("<2f", 1, 2)
+    extents: list[encoder.Extents] = [[(at, 1), (0, 2)] for at in range(count)]
+    made = handmade.Bundle(header=encoder.header(count), shards=[value], count=count)
+    crc = encoder.masked_crc(value)
+    for at, extent in enumerate(extents):
+        stored = encoder.entry(1, [1, 2], shard=at, size=8, crc=crc)
+        made.records[encoder.slice_key(b"w", extent)] = stored
+    made.records[b"w"] = encoder.entry(1, [count, 2], slices=extents)
+    prefix = made.write(tmp_path / "m")
+    for at in range(1, count):
+        os.link(handmade.shard_path(prefix, 0, count), handmade.shard_path(prefix, at, count))
+    for words in (["show", prefix, "--stats"], ["show", prefix, "w"], ["verify", prefix]):
+        text = on_terminal(*words, errors=True)
+        assert len(text) < 2_000, text
+    assert "4,000" in on_terminal("show", prefix, "--stats", errors=True)

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import io
+import itertools
 import re
+import time
 
 import pytest
 
@@ -74,3 +76,17 @@ def test_it_gives_way_and_comes_back() -> None:
         assert len(stream.getvalue()) == size
         bar(2, 7)
     assert "2/7" in stream.getvalue()[size:]
+
+
+def test_it_is_drawn_a_few_times_a_second_however_often_it_is_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = itertools.count()
+    monkeypatch.setattr(time, "monotonic", lambda: next(clock) / 100)
+    stream = io.StringIO()
+    with ProgressBar("verifying", stream, SCREEN) as bar:
+        for done in range(5_000):  # in 50 seconds
+            bar(done, 5_000)
+    text = stream.getvalue()
+    assert 100 < text.count("verifying") < 49 * 4 + 8
+    assert len(text) < 50 << 10

@@ -7,6 +7,7 @@ the answer as "value", or "error".
     same    PATH OTHER KIND   whether two files are equal messages, and whether their JSON is equal
     text    PATH KIND         the message in protobuf's text form
     import  PATH              names of the operations after import_meta_graph
+    restore PATH PREFIX       names of the variables that an imported graph has after restoring
     load    FOLDER TAGS       what signatures there are after loading a SavedModel, and operations
 """
 
@@ -81,6 +82,17 @@ def import_graph(path: str) -> Any:
         return names
 
 
+def restore(path: str, prefix: str) -> Any:
+    """Import a MetaGraph and restore all that its saver knows."""
+    import tensorflow as tf
+
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        saver = tf.compat.v1.train.import_meta_graph(path, clear_devices=True)
+        if saver is not None:
+            saver.restore(session, prefix)
+        return sorted(variable.name for variable in tf.compat.v1.global_variables())
+
+
 def load(folder: str, *tags: str) -> Any:
     """Return the signatures of a SavedModel that TensorFlow has loaded, variables restored."""
     import tensorflow as tf
@@ -99,6 +111,7 @@ ACTIONS: Any = {
     "same": same,
     "text": as_text,
     "import": import_graph,
+    "restore": restore,
     "load": load,
 }
 

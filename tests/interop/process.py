@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -26,11 +26,12 @@ class Oracle:
 
     Args:
         python: an interpreter that has TensorFlow.
+        script: what it runs, `oracle.py` or another that answers lines of JSON.
     """
 
-    def __init__(self, python: str) -> None:
+    def __init__(self, python: str, script: Path = ORACLE) -> None:
         self._process = subprocess.Popen(
-            [python, str(ORACLE)],
+            [python, str(script)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -48,8 +49,8 @@ class Oracle:
     ) -> None:
         self._process.communicate()
 
-    def ask(self, question: str | list[str | int]) -> dict[str, Any]:
-        """Return the answer to a prefix or a slice."""
+    def ask(self, question: str | Sequence[str | int]) -> dict[str, Any]:
+        """Return the answer to a question, such as a prefix or a slice."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(json.dumps(question) + "\n")

@@ -54,7 +54,7 @@ def flatten(plan: Plan, rules: Mapping[str, str] = _NO_RULES) -> Plan:
     names = full_names | _slots_to_match(graph, full_names, ruled) | ruled
     shared = {key for key in _sharing(names) if key not in ruled}
     names = {key: name for key, name in names.items() if key not in shared}
-    tensors = tuple(replace(t, key=names.get(t.key) or _spelled(t.key)) for t in plan.tensors)
+    tensors = tuple(replace(t, key=names.get(t.key) or spelled(t.key)) for t in plan.tensors)
     takers: dict[str, str] = {}
     for before, after in zip(plan.tensors, tensors, strict=True):
         if after.key == GRAPH_KEY:
@@ -121,8 +121,8 @@ def _slots_to_match(
     return found
 
 
-def _spelled(key: str) -> str:
-    """Return a name for a tensor that has no full name."""
+def spelled(key: str) -> str:
+    """Return the name that a tensor without a full name of its own gets."""
     part = split_key(key)
     if part is None:
         return key  # written by a function of the program, under a name of its own

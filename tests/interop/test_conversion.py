@@ -196,3 +196,25 @@ def test_there_and_back(tf: Any, saver: Saver, tmp_path: Path, name: str) -> Non
     found = first.values()
     assert found.keys() == values.keys()
     assert all(np.array_equal(found[label], value) for label, value in values.items())
+
+
+@pytest.mark.parametrize("family", ["v1", "legacy", "tf_keras", "keras"])
+def test_back_by_paths(tf: Any, tmp_path: Path, family: str) -> None:
+    """Tensors that are called by object paths find their places without full names."""
+    made = program(tf, family, "adam")
+    made.train()
+    prefix = made.checkpoint.save(str(tmp_path / "objects"))
+    values = {name: np.array(value) for name, value in made.values().items()}
+    with open_checkpoint(prefix) as theirs:
+        plan = Plan.of(theirs)
+        paths = {tensor.key: plan.short_name(tensor.key) for tensor in plan.tensors}
+        prepare(flatten(plan, paths), str(tmp_path / "flat")).write()
+        with open_checkpoint(str(tmp_path / "flat")) as ours:
+            assert set(ours.entries) == set(paths.values())
+            prepare(follow(Plan.of(ours), theirs), str(tmp_path / "again")).write()
+    made.train()
+    status = made.checkpoint.restore(str(tmp_path / "again"))
+    status.assert_consumed().assert_existing_objects_matched()
+    found = made.values()
+    assert found.keys() == values.keys()
+    assert all(np.array_equal(found[name], value) for name, value in values.items())

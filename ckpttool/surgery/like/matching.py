@@ -115,6 +115,27 @@ class Matching:
             if key not in self.placed and place_key not in self._takers:
                 self._take(key, place_key)
 
+    def by_paths(self, *, slots: bool) -> None:
+        """Place the tensors that are called by an object path, such as `flatten` gives some.
+
+        A path is no more than a likeness where the tensor is of another kind, which has no place.
+
+        Args:
+            slots: as of `by_names`.
+        """
+        for tensor in self.left:
+            if tensor.key in self._ruled or tensor.key in self._places.by_name:
+                continue
+            place = self._places.at_path(tensor.key)
+            if place is None or place.key in self._takers:
+                continue
+            alike = (place.entry.dtype, place.entry.shape) == (
+                tensor.entry.dtype,
+                tensor.entry.shape,
+            )
+            if alike and (place.key in self._places.slot_keys) == slots:
+                self._take(tensor.key, place.key)
+
     def by_slots(self) -> None:
         """Place slot variables beside the variables that they belong to."""
         scaled = False

@@ -12,6 +12,7 @@ from ckpttool.checkpoint.nearest import quoted
 from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.errors import SurgeryError
 from ckpttool.objects.graph import Attribute, Node
+from ckpttool.surgery.flattening import spelled
 
 # The step counters of optimizers, by the edges that lead to them.
 COUNTERS = frozenset({"iter", "iterations", "_iterations"})
@@ -115,6 +116,12 @@ class Places:
             raise self.ambiguous(name, named)
         return named[0]
 
+    def at_path(self, name: str) -> Place | None:
+        """Return the place with an object path, or what `flatten` makes a name of."""
+        if name not in self._by_spelling and name in self.reference:
+            return self.by_key.get(self.reference.resolve(name))
+        return self._by_spelling.get(name)
+
     def ambiguous(self, name: str, places: list[Place]) -> SurgeryError:
         """Return the error that says that several variables have the same full name."""
         paths = quoted(self.short_name(place.key) for place in places[:5])
@@ -206,6 +213,10 @@ class Places:
                 word = f"{before}_{word}"
             found += self._by_flat_name.get(stem, [])
         return found[0] if len(found) == 1 and found[0].entry.shape == slot.entry.shape else None
+
+    @cached_property
+    def _by_spelling(self) -> dict[str, Place]:
+        return {spelled(key): place for key, place in self.by_key.items()}
 
     @cached_property
     def _by_flat_name(self) -> dict[str, list[Place]]:

@@ -2,8 +2,9 @@
 
 The reference is a checkpoint of the program that shall take the values in. Its object graph is
 followed: a tensor goes to the variable with the same full name, which is the name it had in
-TensorFlow 1. Slots go to the slots of the reference's optimizer for the same variable, the global
-step to its counter. Nothing in the resulting graph is without a value.
+TensorFlow 1, or else to the one with that object path. Slots go to the slots of the reference's
+optimizer for the same variable, the global step to its counter. Nothing in the resulting graph is
+without a value.
 """
 
 from __future__ import annotations
@@ -57,8 +58,10 @@ def follow(
     matching = Matching(plan, places)
     matching.by_rules(rules)
     matching.by_names(slots=False)
+    matching.by_paths(slots=False)
     matching.by_slots()
     matching.by_names(slots=True)
+    matching.by_paths(slots=True)
     matching.by_roles()
     tensors = tuple(
         replace(tensor, key=matching.placed[tensor.key])

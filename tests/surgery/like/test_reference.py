@@ -67,6 +67,27 @@ def test_full_names(tmp_path: Path) -> None:
         assert plan.graph == ckpt.object_graph
 
 
+def test_object_paths(tmp_path: Path) -> None:
+    """What is called by a path of the reference has that place, whatever full names say."""
+    tree = {"net": {"w": V, "b": V, "c": V}, "opt": {"v": V}}
+    names = {"net/w": "dense/kernel", "net/b": "dense/kernel", "net/c": "", "opt/v": "net/w/m"}
+    links = slots("m", variables=("net/b",))
+    reference = object_based(tmp_path / "ref", tree, names=names, slots=links)
+    sources = ["net/w", "net/b", "net/c", "net/b/m", "opt/v"]
+    plan = followed(name_based(tmp_path / "src", sources), reference)
+    slot = "net/b/.OPTIMIZER_SLOT/opt/m"
+    assert placed(plan) == {name: name for name in sources} | {"net/b/m": slot}
+    assert plan.notes == ()
+
+
+def test_a_path_of_another_shape_is_no_more_than_a_likeness(tmp_path: Path) -> None:
+    reference = object_based(tmp_path / "ref", NET, names=NAMES)
+    values = {"dense/kernel": VECTOR, "net/b": np.zeros(3, np.float32)}
+    plan = followed(name_based(tmp_path / "src", values), reference)
+    assert placed(plan) == {"dense/kernel": "net/w"}
+    assert "no place in the reference, left out: weight (1): 'net/b'" in plan.notes
+
+
 def test_what_is_left_over(tmp_path: Path) -> None:
     tree = {"net": {"w": V, "b": V, "c": V}, "opt": {"iter": V}, "save_counter": V}
     reference = object_based(
@@ -472,7 +493,8 @@ def test_the_step(
     plan = followed(name_based(tmp_path / "src", {"w": VECTOR, "global_step": STEP}), reference)
     assert placed(plan).get("global_step") == target
     told = f"the step 'global_step' became '{target}'" in plan.notes
-    assert told == (target is not None and "global_step" not in names.values())
+    named = target == "global_step" or "global_step" in names.values()
+    assert told == (target is not None and not named)
     left = "no place in the reference, left out: step (1): 'global_step'" in plan.notes
     assert left == (target is None)
 
@@ -577,18 +599,15 @@ def test_there_and_back(fixture: BundleFixture, tmp_path: Path) -> None:
         assert graph is not None
         owners = graph.claims({t.key for t in plan.tensors}).owners
         unclaimed = {t.key for t in plan.tensors} - owners.keys()
+        back = {}
         try:
             flat = flatten(plan)
-        except SurgeryError:
-            flat = flatten(plan, {t.key: f"name/{at}" for at, t in enumerate(plan.tensors)})
+        except KeyCollisionError:
+            back = {f"name/{at}": t.key for at, t in enumerate(plan.tensors)}
+            flat = flatten(plan, {key: name for name, key in back.items()})
         if not flat.tensors or not owners:
             return
         prepare(flat, str(tmp_path / "flat")).write()
-        back = {
-            tensor.key: tensor.source_key
-            for tensor in flat.tensors
-            if tensor.source_key in owners and tensor.key != owners[tensor.source_key][1].full_name
-        }
         with open_checkpoint(tmp_path / "flat") as second:
             found = follow(Plan.of(second), first, back)
             assert {t.key for t in found.tensors} == {t.key for t in plan.tensors} - unclaimed

@@ -71,22 +71,22 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Leave out most cases of the tests marked `sweep`, unless they were asked for by name."""
     if config.getoption(_OPTION) or any("::" in word for word in config.args):
         return
-    seen: set[str] = set()
-    kept: list[pytest.Item] = []
-    left: list[pytest.Item] = []
+    sweeps: dict[str, list[pytest.Item]] = {}
     for item in items:
-        test = item.nodeid.partition("[")[0]
-        (kept if _is_taken(item, first=test not in seen) else left).append(item)
-        seen.add(test)
-    items[:] = kept
+        if item.get_closest_marker("sweep"):
+            sweeps.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    left = {item for cases in sweeps.values() for item in _beyond_a_part(cases)}
+    items[:] = [item for item in items if item not in left]
     config.stash[_LEFT_OUT] = len(left)
-    config.hook.pytest_deselected(items=left)
+    config.hook.pytest_deselected(items=list(left))
 
 
-def _is_taken(item: pytest.Item, *, first: bool) -> bool:
-    sweep = item.get_closest_marker("sweep")
-    # Not each n-th in order: where two parameters go through their values, that may mean one only.
-    return first or sweep is None or crc32(item.name.encode()) % sweep.args[0] == 0
+def _beyond_a_part(cases: list[pytest.Item]) -> list[pytest.Item]:
+    """Return all cases of a sweep but one in n."""
+    (n,) = next(cases[0].iter_markers("sweep")).args
+    # Mixed, since each n-th of what two parameters make together may be of one value only.
+    mixed = sorted(cases, key=lambda item: crc32(item.name.encode()))
+    return mixed[-(-len(cases) // n) :]
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

@@ -188,6 +188,7 @@ def test_variables_set_options(name: str, monkeypatch: pytest.MonkeyPatch) -> No
         assert found[1].name == "ENVIRONMENT", variable
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("lines", ALL_EXAMPLES, ids=lambda lines: lines.splitlines()[0])
 def test_examples_run(lines: str, tmp_path: Path) -> None:
     examples.make(tmp_path)

@@ -36,6 +36,7 @@ def test_every_row_of_the_table_is_a_command() -> None:
     assert len(rows) == len(COMMANDS) > 10
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("line", COMMANDS)
 def test_commands_run(line: str, tmp_path: Path) -> None:
     examples.make(tmp_path)

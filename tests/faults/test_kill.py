@@ -102,6 +102,7 @@ def test_asked_to_end_before_every_change(
     assert oracle.check(done=False).state != "new"
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("name", ["arrays", "arrays over another"])
 def test_interrupted_while_saving_arrays(name: str, server: Server, tmp_path: Path) -> None:
     (operation,) = (each for each in ALL if each.name == name)

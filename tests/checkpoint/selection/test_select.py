@@ -313,6 +313,7 @@ def many() -> list[Name]:
     ]
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize(
     ("patterns", "count"),
     [

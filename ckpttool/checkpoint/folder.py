@@ -1,10 +1,10 @@
-"""What checkpoints lie in a folder, told from file names and, for V1, from a look at the files.
+"""The checkpoints in a folder, found by file names and, for V1, by the first bytes of files.
 
     V2   PREFIX.index, PREFIX.data-00000-of-00002, ...
     V1   PREFIX, or PREFIX-00000-of-00002, ...: a table whose first record is a SavedTensorSlices
 
-Either may have a PREFIX.meta beside it. What a writer has not finished (`.tempstate…` files,
-`…_temp` folders, our own temporary files) is no checkpoint.
+Either may have a PREFIX.meta beside it. Unfinished files (`.tempstate…` files, `…_temp` folders,
+our own temporary files) are not checkpoints.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ckpttool.storage.source import file_error
 from ckpttool.storage.temporary import split_temporary
 
 META_SUFFIX = ".meta"
-# What tells the V1 checkpoint from the V2 checkpoint of the same name.
+# Added to an address to mean the V1 checkpoint where a V2 checkpoint has the same name.
 V1_MARK = "@v1"
 _STEP = re.compile(r"-(\d+)\Z")
 _DIGITS = re.compile(r"([0-9]+)")
@@ -38,9 +38,9 @@ class FoundFiles:
     """A checkpoint that exists.
 
     Attributes:
-        prefix: what its files have in common; for an unsharded V1 checkpoint the file itself.
+        prefix: common to its files; for an unsharded V1 checkpoint the file itself.
         generation: "V1" or "V2".
-        files: of V1 the files in shard order, with those that are missing; of V2 nothing.
+        files: of V1 the files in shard order, missing ones included; of V2 empty.
     """
 
     prefix: str
@@ -54,18 +54,18 @@ class CheckpointFiles:
 
     Attributes:
         name: the last part of the prefix.
-        prefix: the prefix, with the folder as it was given.
+        prefix: with the folder as given.
         generation: "V1" or "V2".
         index: path of the index; None for V1.
-        shards: paths of the files with tensors that exist, by shard number.
-        files: of V1 the files of the set that counts, with those that are missing; else nothing.
-        shard_counts: the numbers of shards that the names of these files speak of: usually one;
-            none for V1 in a single file or where no data shard is left.
-        meta_path: the `.meta` file beside it, if there is one.
-        modified: when the index, or the first V1 file, was last changed; seconds since 1970.
+        shards: paths of the existing shards, by number.
+        files: of V1 the files of the set in use, missing ones included; else empty.
+        shard_counts: the shard counts in the names of these files: usually one; none for V1 in a
+            single file or without a data shard.
+        meta_path: the `.meta` file beside it, if any.
+        modified: last change of the index, or the first V1 file; seconds since 1970.
         size: bytes of index and shards together.
-        latest: whether the state file of the folder names it as the latest.
-        shadowed: whether it is of V1 and a V2 checkpoint has the same name.
+        latest: whether the folder's state file names it as the latest.
+        shadowed: whether it is V1 and a V2 checkpoint has the same name.
     """
 
     name: str
@@ -83,7 +83,7 @@ class CheckpointFiles:
 
     @property
     def address(self) -> str:
-        """What to type for it."""
+        """The path to type for it."""
         return self.prefix + V1_MARK if self.shadowed else self.prefix
 
     @property
@@ -93,11 +93,11 @@ class CheckpointFiles:
         return int(match[1]) if match else None
 
     def missing(self, num_shards: int | None = None) -> tuple[str, ...]:
-        """Return the paths of the shards that do not exist.
+        """Return the paths of the missing shards.
 
         Args:
-            num_shards: how many there should be, by the header of the index. Without it the
-                number in the file names is believed, if they all have the same.
+            num_shards: their number by the header of the index; by default the count in the file
+                names, if they agree.
         """
         if num_shards is None and len(self.shard_counts) == 1:
             num_shards = self.shard_counts[0]
@@ -138,12 +138,11 @@ class Finder:
         self._sets: dict[str, dict[str, naming.Sets]] = {}
 
     def find(self, prefix: str) -> FoundFiles | None:
-        """Return the checkpoint at `prefix`, which is taken literally; None if there is none.
+        """Return the checkpoint at a prefix, taken literally; None if there is none.
 
         Args:
-            prefix: the prefix of a V2 checkpoint, or for V1 the file, any of its shards, the
-                prefix of the shards or their pattern `PREFIX-?????-of-00003`. Where there is one
-                of each format, `PREFIX@v1` is that of V1.
+            prefix: of a V2 checkpoint, or for V1 the file, any of its shards, their prefix or
+                pattern `PREFIX-?????-of-00003`. If both formats exist, `PREFIX@v1` means V1.
         """
         if file_status(index_path(prefix)) is not None:
             return FoundFiles(prefix, "V2")
@@ -153,12 +152,9 @@ class Finder:
         return found
 
     def find_named(self, folder: str, named: str) -> tuple[FoundFiles | None, str]:
-        """Return the checkpoint that a path in a state file means, and the path that led there.
+        """Return the checkpoint that a path in a folder's state file means, and the path in use.
 
-        Args:
-            folder: of the state file.
-            named: the path. Where it leads nowhere it may be of before the folder was moved, or
-                of another system.
+        A path that leads nowhere may date from before the folder was moved, or from another system.
         """
         for path in (named, *other_paths(named)):
             found = self.find(os.path.join(folder, path))
@@ -178,7 +174,7 @@ class Finder:
         return self._find_v1_set(prefix, None)
 
     def _find_v1_set(self, prefix: str, count: int | None) -> FoundFiles | None:
-        """Find the files of a V1 checkpoint; of several complete sets the one with most."""
+        """Find the files of a V1 checkpoint; of several complete sets the largest."""
         folder, base = os.path.split(prefix)
         if folder not in self._sets:
             self._sets[folder] = _v1_sets(folder)
@@ -198,10 +194,7 @@ def find_checkpoint(prefix: str) -> FoundFiles | None:
 
 
 def name_here(folder: str, named: str, finder: Finder | None = None) -> str | None:
-    """Return the name in `folder` of a checkpoint in its state file; None if it lies elsewhere.
-
-    A path that leads nowhere may be one of before the folder was moved, or of Windows.
-    """
+    """Return the name in `folder` of a checkpoint in its state file; None if it lies elsewhere."""
     if os.sep not in named and not is_of_windows(named):
         return part_name(named)
     finder = finder or Finder()
@@ -222,8 +215,8 @@ def name_here(folder: str, named: str, finder: Finder | None = None) -> str | No
 def list_checkpoints(folder: str) -> list[CheckpointFiles]:
     """Return the checkpoints in a folder, newest first.
 
-    The one that the state file names as latest comes first, then the others that it lists, the
-    last listed first, then the rest by the numbers in their names, the highest first.
+    First the latest by the state file, then the others that it lists, in reverse order, then the
+    rest by the numbers in their names, the highest first.
 
     Raises:
         MissingFileError, FileAccessError: the folder cannot be listed.
@@ -245,7 +238,7 @@ def _entries(folder: str) -> dict[str, os.DirEntry[str]]:
 
 
 def _listed(folder: str) -> tuple[str | None, list[str]]:
-    """Return what the state file says of this folder: the latest checkpoint, and all in order."""
+    """Return the latest checkpoint by the state file, and all that it lists, in order."""
     finder = Finder()
     path = os.path.join(folder, STATE_NAME)
     if is_regular(path):
@@ -329,7 +322,7 @@ def _v1_sets(folder: str) -> dict[str, naming.Sets]:
 
 
 def _files_of_v1(prefix: str, numbered: Iterable[tuple[int, int]]) -> tuple[str, ...]:
-    """Return the files of the set that counts, of those there are by (count, number)."""
+    """Return the files of the set in use, of those that exist by (count, number)."""
     sets: naming.Sets = {}
     for count, number in numbered:
         sets.setdefault(count, {})[number] = ""

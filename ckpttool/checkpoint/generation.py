@@ -13,8 +13,8 @@ from ckpttool.table.format import FOOTER_SIZE, MAGIC
 Generation = Literal["V1", "V2"]
 _V1_TAG = 0x0A  # SavedTensorSlices.meta
 _V2_TAGS = (0x08, 0x10, 0x1A)  # BundleHeaderProto: num_shards, endianness, version
-# All keys of format V1 begin with a zero byte, and this is what is shortest above them. A key of
-# LevelDB itself has eight bytes more.
+# All keys of format V1 begin with a zero byte; this is the shortest key above them. (LevelDB's own
+# keys have eight bytes more.)
 _V1_LAST_SEPARATOR = b"\1"
 
 
@@ -22,9 +22,8 @@ def table_generation(path: str) -> Generation | None:
     """Tell a V1 file from the index of a V2 checkpoint; None for anything else.
 
     Both are tables whose first key is empty; its value is a SavedTensorSlices in V1 and a
-    BundleHeaderProto in V2, which differ in the first byte. A file that begins like one of V1 and
-    is cut short or damaged further on is taken for one, and so is a table that ends like one and
-    whose first record is damaged or missing: whoever reads it says what is wrong.
+    BundleHeaderProto in V2, which differ in the first byte. A file that only begins or only ends
+    like V1, and is damaged elsewhere, counts as V1: its reader will report the damage.
     """
     with RandomAccessFile(path) as file:
         at_end = file.size - len(MAGIC)
@@ -65,7 +64,7 @@ def _generation_in_table(file: RandomAccessFile) -> Generation | None:
 
 
 def _begins_like_v1(head: bytes) -> bool:
-    """Tell whether bytes begin with a message in a message, the lengths of which agree."""
+    """Tell whether bytes begin with a message in a message of matching lengths."""
     with suppress(CorruptError):
         size, at = decode_varint(head, 2, len(head))
         if head[:2] == b"\0\0" and head[at : at + 1] == bytes([_V1_TAG]):

@@ -1,4 +1,4 @@
-"""Find the checkpoint that somebody means who types a path.
+"""Finding the checkpoint that a typed path means.
 
     a prefix                       tf_ckpts/ckpt-10
     a file of a checkpoint         tf_ckpts/ckpt-10.index, .data-00000-of-00001, .meta
@@ -8,7 +8,7 @@
     a V1 checkpoint                its file, its shards' prefix or pattern, one of its shards;
                                    PREFIX@v1 where a V2 checkpoint has the same name
 
-Paths are literal: a glob character in one means itself.
+Paths are literal, glob characters included.
 """
 
 from __future__ import annotations
@@ -53,17 +53,16 @@ class Location:
     """Where a checkpoint is, and how it was found.
 
     Attributes:
-        typed: the path as it was given.
-        prefix: what the files of the checkpoint have in common.
+        typed: the path as given.
+        prefix: common to the files of the checkpoint.
         generation: "V1" or "V2".
-        address: what sort of thing was typed.
-        files: the files of a V1 checkpoint in shard order, also those that are missing.
+        address: the kind of path that was typed.
+        files: the files of a V1 checkpoint in shard order, missing ones included.
         state_path: the state file in the folder of the checkpoint, or the one that was followed.
-        folder: the folder that was meant, where a folder or something that stands for one was
-            typed; None for a single checkpoint.
+        folder: the folder, if one or its state file was typed; None for a single checkpoint.
         saved_model: the folder of the SavedModel that the checkpoint belongs to.
         meta_path: the file with its MetaGraphs: the `.meta` file beside it or the SavedModel's.
-        warnings: what the user should know about the way it was found.
+        warnings: for the user, about the way it was found.
     """
 
     typed: str
@@ -82,14 +81,14 @@ def locate(path: str | os.PathLike[str], *, within: bool = False) -> Location:
     """Return the checkpoint that `path` means.
 
     Args:
-        path: what was typed.
-        within: of a folder take only a checkpoint that lies in it, as is right where it is to be
-            changed: if its state file names another, that of the same name in the folder.
+        path: as typed.
+        within: of a folder take only a checkpoint in it, for changes in place: if the state file
+            names another, the one of the same name in the folder.
 
     Raises:
-        MissingFileError: there is none; the message says why and names what comes closest.
+        MissingFileError: there is none; the message gives the reason and the nearest name.
         NotFoundError: the path leads to a file or folder that is no checkpoint, or whose
-            state file names one that is gone.
+            state file names a missing one.
         FileAccessError: something on the way cannot be read or is not a regular file.
         CorruptError: a state file is malformed.
     """
@@ -111,13 +110,13 @@ def locate(path: str | os.PathLike[str], *, within: bool = False) -> Location:
 
 
 def location_of(files: CheckpointFiles) -> Location:
-    """Return where a checkpoint of a folder is that was listed; nothing is looked for again."""
+    """Return the location of a checkpoint found by `list_checkpoints`, without a new search."""
     found = FoundFiles(files.prefix, files.generation, files.files)
     return _location(files.address, found, "prefix")
 
 
 def _namesakes(prefix: str) -> tuple[str, ...]:
-    """Say what else of the name of a V2 checkpoint could be meant."""
+    """Return a note about a folder or V1 file with the name of a V2 checkpoint."""
     status = file_status(prefix)
     if status is None:
         return ()
@@ -129,7 +128,7 @@ def _namesakes(prefix: str) -> tuple[str, ...]:
 
 
 def leads_elsewhere(location: Location) -> bool:
-    """Tell whether a folder was meant and the checkpoint lies in another one."""
+    """Tell whether a folder was typed and the checkpoint lies in another one."""
     asked = location.typed if os.path.isdir(location.typed) else location.folder
     return location.folder is not None and _is_outside(location.prefix, asked or os.curdir)
 
@@ -147,12 +146,12 @@ def saved_model_of(prefix: str) -> str | None:
 
 
 def is_graph_file(path: str) -> bool:
-    """Tell whether a path is that of a file with a graph, by its name."""
+    """Tell by its name whether a path is a file with a graph."""
     return path.endswith(_GRAPH_SUFFIXES) and is_regular(path)
 
 
 def has_graph_file(folder: str) -> bool:
-    """Tell whether a path is that of a SavedModel's folder."""
+    """Tell whether a path is a SavedModel's folder."""
     return _saved_model_file(folder) is not None
 
 
@@ -225,7 +224,7 @@ def _from_file(typed: str, *, regular: bool, within: bool) -> Location:
 
 def _in_folder(typed: str, *, within: bool) -> Location:
     if is_regular(os.path.join(typed, EXPORT_META)):
-        # Its state file is left over from the export and names a folder that is gone.
+        # Its state file is left from the export and names a removed folder.
         return _session_bundle(typed, typed)
     state_path = os.path.join(typed, STATE_NAME)
     if is_regular(state_path):
@@ -266,7 +265,7 @@ def _by_state(typed: str, state_path: str, *, within: bool) -> Location:
         found, path = Finder().find_named(folder, named)
         if found is not None:
             break
-        # A trainer may have written another one since, and removed the checkpoint after that.
+        # A trainer may have written a new state file since, and then removed the old checkpoint.
         before, state = state, read_state(state_path)
         if state == before:
             break
@@ -343,7 +342,7 @@ def _checkpoint_names(folder: str) -> list[str]:
 
 
 def _folder_hint(folder: str) -> str:
-    """Say what could be typed for something in `folder`."""
+    """Return a hint with the names to type in a folder."""
     names = _checkpoint_names(folder)
     if names:
         more = "" if len(names) <= 5 else f" and {len(names) - 5} more"
@@ -357,7 +356,7 @@ def _folder_hint(folder: str) -> str:
 
 
 def _hint(typed: str) -> str:
-    """Name the checkpoint or folder whose name comes closest to what was typed."""
+    """Return a hint with the checkpoint or folder of the nearest name."""
     folder, name = os.path.split(typed.rstrip(os.sep))
     if not os.path.isdir(folder or os.curdir):
         parent, _ = os.path.split(folder)

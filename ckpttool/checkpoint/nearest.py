@@ -1,6 +1,6 @@
-"""Near misses: the names that somebody may have meant who typed one that does not exist.
+"""Near misses: existing names close to a typed one.
 
-Comparing texts is slow, so a name is only ever compared with a bounded number of others.
+Comparing texts is slow, so a name is compared with a bounded number of others.
 """
 
 from __future__ import annotations
@@ -15,21 +15,20 @@ _MAX_CHILDREN = 150
 _MAX_DEPTH = 12
 _BEAMS = 3
 _SEGMENT_CUTOFF = 0.4  # the whole names are compared once more
-# So many names a message has.
-_SHOWN = 5
+_SHOWN = 5  # names in a message
 
 
 def nearest(
     word: str, candidates: Iterable[str], *, limit: int = 3, cutoff: float = 0.6
 ) -> list[str]:
-    """Return the candidates most like `word`, best first; those quite unlike it are left out.
+    """Return the candidates most similar to `word`, best first.
 
     Args:
         word: what was typed.
-        candidates: what exists; of more than a thousand only those that begin or end as `word`
-            does are compared.
+        candidates: the existing names; of more than a thousand only those that begin or end like
+            `word` are compared.
         limit: how many at most.
-        cutoff: how like it they must be, from 0 to 1.
+        cutoff: the least similarity, from 0 to 1.
     """
     from difflib import SequenceMatcher
 
@@ -52,15 +51,10 @@ def nearest(
 
 
 def nearest_names(word: str, names: Iterable[str], *, limit: int = 3) -> list[str]:
-    """Return tensor names or scopes that `word` may have meant, best first.
+    """Return tensor names or scopes close to `word`, best first.
 
-    Looks for a name that differs in case only, for names that end in `word`, for names with the
-    same last segment, and walks the scopes, at each level taking those most like what was typed.
-
-    Args:
-        word: the name that was typed.
-        names: keys or object paths.
-        limit: how many at most.
+    Tried are names that differ in case only, names that end in `word`, names with the same last
+    segment, and a walk through the scopes that takes the most similar ones at each level.
     """
     ordered = sorted(names)
     word = word.strip("/")
@@ -82,12 +76,12 @@ def nearest_names(word: str, names: Iterable[str], *, limit: int = 3) -> list[st
 
 
 def quoted(names: Iterable[str]) -> str:
-    """Return the names in quotes, divided by commas."""
+    """Return the names in quotes, separated by commas."""
     return ", ".join(f"'{name}'" for name in names)
 
 
 def listed(names: Iterable[str]) -> str:
-    """Return the first of some names in quotes, and how many more there are."""
+    """Return the first names in quotes, and the number of the others."""
     found = list(names)
     more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
     return quoted(found[:_SHOWN]) + more
@@ -112,7 +106,7 @@ def _walk(typed: Sequence[str], ordered: Sequence[str]) -> list[str]:
 
 
 def _exists(name: str, ordered: Sequence[str]) -> bool:
-    """Tell whether there is a name or a scope called `name`."""
+    """Tell whether a name or a scope `name` exists."""
     at = bisect_left(ordered, name)
     if at < len(ordered) and ordered[at] == name:
         return True

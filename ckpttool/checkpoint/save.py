@@ -17,11 +17,11 @@ def save_checkpoint(
 ) -> None:
     """Write a name-based checkpoint that TensorFlow reads.
 
-    The files appear when all bytes are on the disk, the index last.
+    The files appear after all bytes are on the disk, the index last.
 
     Args:
-        prefix: path of the checkpoint without the endings of its files, such as "out/ckpt-1". The
-            last folder in it is made if need be.
+        prefix: path of the checkpoint without the endings of its files, such as "out/ckpt-1". Its
+            last folder is made if need be.
         tensors: arrays by key. Arrays of text or bytes become strings; quantised dtypes are
             structures of one field named like "qint8"; bfloat16, float8, int4 and their like come
             from ml_dtypes.
@@ -33,7 +33,6 @@ def save_checkpoint(
         InvalidTensorError: a key is empty, or a value has no TensorFlow dtype.
     """
     with BundleWriter(prefix, num_shards=num_shards, force=force) as writer:
-        # Each tensor goes to the emptiest shard; in the order of keys, so that the same tensors
-        # always give the same files.
+        # To the emptiest shard each, in key order: the same tensors give the same files.
         for key in sorted(tensors, key=encode_text):
             writer.add(key, tensors[key], shard_id=writer.emptiest_shard)

@@ -9,7 +9,7 @@ It is the text form of TensorFlow's CheckpointState, usually called `checkpoint`
     all_model_checkpoint_timestamps: 1795181199.8458865
     last_preserved_timestamp: 1795181198.828453
 
-Paths that are not absolute are relative to the folder of the file.
+Relative paths are relative to the folder of the file.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from ckpttool.storage.source import RandomAccessFile
 STATE_NAME = "checkpoint"
 MAX_SIZE = 16 << 20  # a line takes a hundred bytes
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-# A line as TensorFlow writes it, if there is nothing to escape in it. A file of only such lines can
-# be read without protobuf, which takes longer to load than most commands take altogether.
+# A line as TensorFlow writes it, without escapes. A file of only such lines is read here, because
+# importing protobuf takes longer than most commands.
 _PLAIN_LINE = re.compile(
     r'((?:all_)?model_checkpoint_paths?): "([^"\\\x00-\x1f\x7f]*)"\n'
     r"|(all_model_checkpoint_timestamps|last_preserved_timestamp): "
@@ -35,15 +35,14 @@ _PLAIN_LINE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class CheckpointState:
-    """What a state file says; the names are those of its fields.
+    """The contents of a state file, by the names of its fields.
 
     Attributes:
         model_checkpoint_path: the latest checkpoint's prefix.
         all_model_checkpoint_paths: prefixes of those the writer still manages, oldest first.
         all_model_checkpoint_timestamps: when these were saved, in seconds since 1970; may be empty.
-        last_preserved_timestamp: when the last one to be kept for good was saved; 0 if not stated.
-        marked: whether the file begins with a byte order mark, as editors on Windows put there;
-            TensorFlow does not read it.
+        last_preserved_timestamp: when the last permanent one was saved; 0 if not stated.
+        marked: whether the file begins with a byte order mark, which TensorFlow refuses.
     """
 
     model_checkpoint_path: str = ""
@@ -53,9 +52,9 @@ class CheckpointState:
     marked: bool = False
 
     def joined_to(self, folder: str) -> CheckpointState:
-        """Return the state with relative paths joined to the folder of the file, as literal text.
+        """Return the state with relative paths joined to the folder of the file.
 
-        This is what TensorFlow's `get_checkpoint_state` gives; absolute paths stay.
+        As TensorFlow's `get_checkpoint_state`; absolute paths stay.
         """
         return replace(
             self,
@@ -68,10 +67,10 @@ class CheckpointState:
 
 
 def read_state(path: str) -> CheckpointState:
-    """Read a state file; its paths stay as they are in it.
+    """Read a state file; its paths stay unchanged.
 
     Args:
-        path: the file, or the folder whose file `checkpoint` is meant.
+        path: the file, or a folder for its file `checkpoint`.
 
     Raises:
         MissingFileError: there is none.
@@ -87,12 +86,8 @@ def read_state(path: str) -> CheckpointState:
 def parse_state(text: bytes, *, path: str | None = None) -> CheckpointState:
     """Parse the text of a CheckpointState.
 
-    Line ends may be those of Windows, escapes and layout any that protobuf text allows. Stricter
-    than TensorFlow, a second value for a field that has one is an error.
-
-    Args:
-        text: all of the file.
-        path: the file, for errors.
+    Any protobuf text is accepted, with line ends of Windows too. Stricter than TensorFlow, a second
+    value for a singular field is an error.
 
     Raises:
         CorruptError: it is too large, not UTF-8, or is no such text.
@@ -151,7 +146,7 @@ def _check_size(size: int, path: str | None) -> None:
 
 
 def _parse_plain(text: str) -> CheckpointState | None:
-    """Parse a text of plain lines alone; None for any other."""
+    """Parse a text of plain lines only; None for any other."""
     latest: str | None = None
     preserved: float | None = None
     paths, timestamps = [], []

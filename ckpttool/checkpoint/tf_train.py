@@ -1,9 +1,9 @@
 """The functions of `tf.train` that read checkpoints: same names, arguments and results.
 
-A script that uses them can import them from here instead. They differ where TensorFlow gives up:
-partitioned tensors are joined whatever their dtype and format, half numbers are read from format
-V1 too, and any address that the command line takes is taken here. Errors are those of this package;
-a missing checkpoint is also a `FileNotFoundError`, a missing key also a `KeyError`.
+A script can import them from here instead. They also do what TensorFlow cannot: join partitioned
+tensors of any dtype and format, read half numbers from format V1, take any address that the command
+line takes. Errors are those of this package; a missing checkpoint is also a `FileNotFoundError`, a
+missing key also a `KeyError`.
 """
 
 from __future__ import annotations
@@ -27,11 +27,7 @@ if TYPE_CHECKING:
 
 
 class CheckpointReader:
-    """Gives access to the tensors of one checkpoint; made by `load_checkpoint`.
-
-    Args:
-        checkpoint: an open checkpoint.
-    """
+    """Gives access to the tensors of an open checkpoint; made by `load_checkpoint`."""
 
     def __init__(self, checkpoint: Checkpoint) -> None:
         self._checkpoint = checkpoint
@@ -55,13 +51,13 @@ class CheckpointReader:
     def get_tensor(self, tensor_str: str, *, copy: bool = True) -> Any:
         """Return the value of a tensor, its crc32c checked.
 
-        A scalar comes as a NumPy scalar, or as bytes where the dtype is string; quantised dtypes
-        come as plain integers.
+        A scalar comes as a NumPy scalar, or as bytes for dtype string; quantised dtypes come as
+        plain integers.
 
         Args:
             tensor_str: its key.
-            copy: False for a map of the data shard where that is possible, with the dangers that
-                `Checkpoint.read` tells of. TensorFlow has no such argument.
+            copy: False for a map of the data shard where possible; see the warning in
+                `Checkpoint.read`. TensorFlow has no such argument.
 
         Raises:
             MissingKeyError: there is no such key.
@@ -123,8 +119,8 @@ def get_checkpoint_state(
         latest_filename: name of the state file, if it is not `checkpoint`.
 
     Returns:
-        The state, its relative paths joined to the folder; None where there is no state file, or,
-        with a warning, where it cannot be read.
+        The state, its relative paths joined to the folder; None without a state file or, with a
+        warning, if it cannot be read.
 
     Raises:
         ValueError: the state file names no checkpoint.
@@ -155,8 +151,8 @@ def latest_checkpoint(
         latest_filename: name of the state file, if it is not `checkpoint`.
 
     Returns:
-        What the state file names, if that exists; else, with a warning, the checkpoint of that name
-        beside the state file, as after the folder was moved; else None.
+        The checkpoint in the state file, if it exists; else, with a warning, the checkpoint of that
+        name beside the state file, as in a moved folder; else None.
     """
     state = get_checkpoint_state(checkpoint_dir, latest_filename)
     if state is None:
@@ -183,15 +179,14 @@ def checkpoints_iterator(
     timeout: float | None = None,
     timeout_fn: Callable[[], bool] | None = None,
 ) -> Iterator[str]:
-    """Yield the latest checkpoint of a folder, again and again as new ones appear.
+    """Yield the latest checkpoint of a folder, and each new latest one.
 
     Args:
         checkpoint_dir: the folder.
-        min_interval_secs: least time between two checkpoints that are yielded; in between, others
-            may be passed over.
+        min_interval_secs: least time between two yields; checkpoints in between may be skipped.
         timeout: how long to wait for a new one, in seconds; None waits for ever.
-        timeout_fn: called after each checkpoint and each timeout; once it returns true, the
-            iterator ends. Without it the iterator ends at the first timeout.
+        timeout_fn: called after each checkpoint and each timeout; the iterator ends when it returns
+            true. Without it the iterator ends at the first timeout.
     """
     previous: str | None = None
     while True:

@@ -2,7 +2,7 @@
 
 keys     tensor key <-> object path; strings only
 nodes    the nodes, to and from bytes
-graph    the graph as a whole: paths, owners of keys, slot variables, who holds values
+graph    the whole graph: paths, owners of keys, slot variables, holders of values
 moves    a graph with edges renamed and moved
 drops    a graph without some of its attributes
 """

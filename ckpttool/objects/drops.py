@@ -13,13 +13,8 @@ AttributeId = tuple[int, str]
 def drop_attributes(graph: ObjectGraph, dropped: Set[AttributeId]) -> ObjectGraph:
     """Return the graph without some attributes.
 
-    References to slot variables that hold nothing any more go too, and so do edges to objects that
-    held values and hold none any more: what is left can be restored without complaint. Nodes keep
-    their ids.
-
-    Args:
-        graph: the graph; it is not changed.
-        dropped: the attributes to take away.
+    References to slot variables, and edges to objects, that have lost all their values are removed
+    too, so that TensorFlow restores the rest without complaint. Nodes keep their ids.
     """
     bare = [
         node._replace(

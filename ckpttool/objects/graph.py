@@ -1,7 +1,7 @@
 """The object graph of an object-based checkpoint, as an immutable value.
 
-It says which object of the program each tensor belongs to and how the objects hang together. Node 0
-is the root. Objects may be shared and may form circles, so nothing here recurses.
+It tells which object of the program each tensor belongs to and how the objects refer to each other.
+Node 0 is the root. Objects may be shared and form circles, so nothing here recurses.
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ __all__ = [
     "SlotVariable",
 ]
 
-# How many edges are looked at in search of further paths of one node.
+# Edges followed in search of further paths of one node.
 _MAX_STEPS = 10_000
-# A way to some node: the node it begins at, the name of its first edge, what follows.
+# A way to some node: its first node, the name of its first edge, the rest.
 _Way = tuple[int, str, "_Way | None"]
 
 
 @dataclass(frozen=True, slots=True)
 class SlotLink:
-    """A slot variable with both objects that it belongs to, by node id."""
+    """A slot variable with its optimizer and its variable, by node id."""
 
     optimizer_id: int
     variable_id: int
@@ -64,11 +64,11 @@ class Claims:
     """Which tensors belong to which attributes of the graph.
 
     Attributes:
-        owners: for each tensor key, the node id and the attribute it belongs to.
+        owners: tensor key -> node id and attribute.
         unclaimed: tensor keys that no attribute names, the graph's own left out.
-        missing: node id and attribute, for attributes without any tensor. TensorFlow itself leaves
-            these for variables that were not initialised.
-        disputed: keys that more than one attribute names.
+        missing: node id and attribute, for attributes without a tensor. TensorFlow writes these for
+            uninitialised variables.
+        disputed: keys that several attributes name.
     """
 
     owners: dict[str, tuple[int, Attribute]]
@@ -79,11 +79,11 @@ class Claims:
 
 @dataclass(frozen=True)
 class ObjectGraph:
-    """The nodes of a checked graph, and what follows from them.
+    """The nodes of a checked graph.
 
     Attributes:
         nodes: by id; the root is the first.
-        unknown: fields of the graph itself that are not known here.
+        unknown: unknown fields of the graph message.
     """
 
     nodes: tuple[Node, ...]
@@ -96,13 +96,12 @@ class ObjectGraph:
         """Decode a serialized graph and check it.
 
         Args:
-            data: the one element of the string tensor that holds it.
-            path: the file it is from, for errors.
-            key: the key it is from, for errors.
+            data: the element of the string tensor.
+            path: of the file, for errors.
+            key: of the tensor, for errors.
 
         Raises:
-            CorruptError: it is no such message, it has no root, a node id points outside of it,
-                or two children of a node have the same name.
+            CorruptError: as `decode_nodes`.
         """
         try:
             return cls(*decode_nodes(data, path=path))
@@ -111,19 +110,18 @@ class ObjectGraph:
             raise
 
     def to_bytes(self) -> bytes:
-        """Return the serialized graph: for one as it was read, the bytes that it was read from."""
+        """Return the serialized graph; of an unchanged graph, the bytes that were read."""
         return encode_nodes(self.nodes, self.unknown)
 
     @cached_property
     def paths(self) -> tuple[str | None, ...]:
-        """The path of each node by id, as TensorFlow names it; None for one that has none.
+        """The path of each node by id, as TensorFlow names it; None for an unreachable node.
 
-        It is the shortest way from the root, the first found if there are several; segments are
-        escaped, the root's path is empty. Slot variables come after all else and are named by
-        their variable and their optimizer.
+        It is the first of the shortest ways from the root; segments are escaped, the root's path is
+        empty. Slot variables come last and are named by their variable and their optimizer.
 
         Raises:
-            CorruptError: the paths are too long to be those of a program's objects.
+            CorruptError: the paths are too long for those of a program's objects.
         """
         paths: list[str | None] = [None] * len(self.nodes)
         paths[0] = ""
@@ -171,7 +169,7 @@ class ObjectGraph:
 
     @cached_property
     def parents(self) -> tuple[tuple[tuple[int, str], ...], ...]:
-        """For each node the edges that lead to it: id of the parent and name, not escaped."""
+        """For each node the edges that lead to it: id of the parent and unescaped name."""
         found: list[list[tuple[int, str]]] = [[] for _ in self.nodes]
         for node in self.nodes:
             for edge in node.children:
@@ -184,13 +182,9 @@ class ObjectGraph:
         return tuple(node_id for node_id, path in enumerate(self.paths) if path is None)
 
     def paths_of(self, node_id: int, *, limit: int = 16) -> tuple[str, ...]:
-        """Return paths of a node, the one that TensorFlow names it by first, then by length.
+        """Return at most `limit` paths of a node, TensorFlow's first, the others by length.
 
-        A path passes no node twice. Where there are many, those by a long way may be missing.
-
-        Args:
-            node_id: the node.
-            limit: how many paths to return at most.
+        A path passes no node twice. Of many, long ones may be missing.
         """
         first = self.paths[node_id]
         if first is None:
@@ -210,7 +204,7 @@ class ObjectGraph:
         return tuple(found)[:limit]
 
     def node_at(self, path: str) -> int | None:
-        """Return the node that a path leads to, by any way the graph has; None if there is none.
+        """Return the node at a path along any edges; None if there is none.
 
         Args:
             path: escaped segments, such as "net/l1/kernel" or "w/.OPTIMIZER_SLOT/opt/m".
@@ -220,7 +214,7 @@ class ObjectGraph:
             return self._follow(segments)
         mark = segments.index(OPTIMIZER_SLOT)
         variable = self._follow(segments[:mark])
-        # The root's own path is empty, and leaves an empty segment behind the mark.
+        # The root's path is empty and leaves an empty segment after the mark.
         optimizer = self._follow(tuple(filter(None, segments[mark + 1 : -1])))
         if variable is None or optimizer is None:
             return None
@@ -256,9 +250,7 @@ class ObjectGraph:
     def key_of_node(self, node_id: int, attribute: str | None = None) -> str | None:
         """Return the checkpoint key of a node's attribute; None if it has no such attribute.
 
-        Args:
-            node_id: the node.
-            attribute: its name; without one, the node's only attribute is meant.
+        Without a name the node's only attribute is meant.
         """
         attributes = self.nodes[node_id].attributes
         if attribute is None:
@@ -267,13 +259,10 @@ class ObjectGraph:
         return next(keys, None)
 
     def claims(self, keys: Set[str]) -> Claims:
-        """Tell which tensors belong to which attributes.
+        """Tell which of all tensors of the checkpoint belong to which attributes.
 
-        An attribute owns the tensor with its checkpoint key or, where there is none, all tensors
-        whose keys go on behind it, as "…/table-keys" behind "…/table".
-
-        Args:
-            keys: the keys of all tensors of the checkpoint.
+        An attribute owns the tensor with its checkpoint key or, if there is none, all tensors whose
+        keys continue it, as "…/table-keys" continues "…/table".
         """
         owners: dict[str, tuple[int, Attribute]] = {}
         prefixes: dict[str, tuple[int, Attribute]] = {}
@@ -300,7 +289,7 @@ class ObjectGraph:
 
 
 def _stem(key: str, prefixes: dict[str, tuple[int, Attribute]]) -> str | None:
-    """Return the longest of `prefixes` that `key` begins with and that holds all of its path."""
+    """Return the longest of `prefixes` that `key` begins with and that has its whole path."""
     for end in range(len(key) - 1, key.find(ATTRIBUTES), -1):
         if key[:end] in prefixes:
             return key[:end]
@@ -329,14 +318,14 @@ def _passes(way: _Way | None, node_id: int) -> bool:
 
 
 def with_values(nodes: tuple[Node, ...], *, before: tuple[Node, ...]) -> tuple[Node, ...]:
-    """Return nodes that say rightly whether they hold values.
+    """Return nodes with `has_values` brought up to date.
 
-    An edge to an object that held values and holds none any more is taken away: no program should
-    be asked for what is not there. Where the writer did not say who holds values, that stays so.
+    Edges to objects that have lost all values are removed: TensorFlow would complain about them. If
+    the writer stored no `has_values`, neither does the result.
 
     Args:
         nodes: the nodes after a change.
-        before: those before it, with the same ids; there may be fewer.
+        before: the nodes before, with the same ids; there may be fewer.
     """
     now, then = _holders(nodes), _holders(before)
     emptied = then - now

@@ -1,13 +1,13 @@
-"""How object-based checkpoints spell their tensor keys, and the shorter paths that people type.
+"""The tensor keys of object-based checkpoints, and the shorter object paths that people type.
 
     key    net/l1/kernel/.ATTRIBUTES/VARIABLE_VALUE
            net/l1/kernel/.OPTIMIZER_SLOT/opt/m/.ATTRIBUTES/VARIABLE_VALUE
            ----variable--                --- -             --attribute---
                                    optimizer slot name
 
-Each segment is the name of an edge of the object graph in which "." became ".." and then "/" became
-".S". A lone dot with anything else behind it therefore never comes from a name, and marks the parts
-that are not names: `.ATTRIBUTES`, `.OPTIMIZER_SLOT`, and, in object paths, an attribute.
+Each segment is the name of an edge of the object graph, with "." escaped as ".." and then "/" as
+".S". So a single dot before anything else marks a part that is no name: `.ATTRIBUTES`,
+`.OPTIMIZER_SLOT` and, in object paths, an attribute.
 
     key                             object path
     P/.ATTRIBUTES/VARIABLE_VALUE    P                 the one attribute that nearly every object has
@@ -16,8 +16,8 @@ that are not names: `.ATTRIBUTES`, `.OPTIMIZER_SLOT`, and, in object paths, an a
     P/.ATTRIBUTES/STATE             the key itself    `P/.STATE` is a path of edges: "/TATE" below P
     anything else                   none
 
-No two keys share an object path, and `key_of_path` finds the key for each. An object path may still
-be equal to the *key* of another tensor, one without attributes: look for keys first.
+No two keys share an object path; `key_of_path` finds the key. But an object path may equal the
+*key* of another tensor, one without attributes: look for keys first.
 """
 
 from __future__ import annotations
@@ -29,25 +29,25 @@ from dataclasses import dataclass
 # The key of the object graph itself.
 GRAPH_KEY = "_CHECKPOINTABLE_OBJECT_GRAPH"
 VARIABLE_VALUE = "VARIABLE_VALUE"
-# The name of a segment that stands between a variable and the optimizer of its slot.
+# The segment between a variable and the optimizer of its slot.
 OPTIMIZER_SLOT = ".OPTIMIZER_SLOT"
 
-# Characters of all paths of a graph, and those that each object adds. Each path repeats those above
-# it: a graph that is one long chain would take memory by the square of its size, and names may be
-# as long as a file. A chain of some thousand objects must pass.
+# The most characters in all paths of a graph, and the addition for each object. A path repeats
+# those above it: a long chain would take memory quadratic in its size, and names may be as long as
+# a file. A chain of some thousand objects must pass.
 MAX_PATHS = 64 << 20
 MEAN_PATH = 512
 
-# Stands between the path of an object and the name of its attribute.
+# Between the path of an object and the name of its attribute.
 ATTRIBUTES = "/.ATTRIBUTES/"
 _SLOT = f"/{OPTIMIZER_SLOT}/"
 _VALUE_END = ATTRIBUTES + VARIABLE_VALUE
-# Well-escaped segments and slot marks, as far as they go. Each alternative starts with a dot that
+# As many well-escaped segments and slot marks as possible. Each alternative starts with a dot that
 # the loop before it cannot take, so the time is linear.
 _ESCAPED = re.compile(r"[^.]*(?:\.(?:[.S]|(?<=/\.)OPTIMIZER_SLOT/)[^.]*)*")
 _AMBIGUOUS = ("S", ".", "ATTRIBUTES", "OPTIMIZER_SLOT")
 _ESCAPE = re.compile(r"\.([.S])")
-# Objects of before attributes had tensors of their own name keep several under one attribute.
+# Older objects keep several tensors under one attribute.
 _SUFFIXED = {
     "table-keys": ("table", "-keys"),
     "table-values": ("table", "-values"),
@@ -73,10 +73,10 @@ class ObjectKey:
     """A key taken apart.
 
     Attributes:
-        path: path of the object, or of the variable that a slot belongs to, as escaped segments.
-        slot: what follows it when the key is a slot variable's.
+        path: of the object, or of the variable of a slot, as escaped segments.
+        slot: the part after it in the key of a slot variable.
         attribute: name of the attribute, escaped.
-        suffix: what the object itself put behind the attribute's name, such as "-keys".
+        suffix: added to the attribute's name by the object, such as "-keys".
     """
 
     path: tuple[str, ...]
@@ -86,45 +86,45 @@ class ObjectKey:
 
 
 def room_for_paths(nodes: int) -> int:
-    """Return how many characters the paths of all objects of a graph may have together."""
+    """Return the most characters that all paths of a graph may have together."""
     return MAX_PATHS + MEAN_PATH * nodes
 
 
 def escape(name: str) -> str:
-    """Return the segment that stands for an edge's name in a key."""
+    """Return the segment for an edge's name in a key."""
     if "." in name:
         name = name.replace(".", "..")
     return name.replace("/", ".S")
 
 
 def unescape(segment: str) -> str:
-    """Return the edge's name for a segment; dots that escape nothing are left as they are."""
+    """Return the edge's name for a segment; dots that escape nothing stay."""
     if "." not in segment:
         return segment
     return _ESCAPE.sub(lambda match: "/" if match[1] == "S" else ".", segment)
 
 
 def join_path(names: Iterable[str]) -> str:
-    """Return the path along edges of these names, which are escaped on the way."""
+    """Return the path along edges of these unescaped names."""
     return "/".join(map(escape, names))
 
 
 def attribute_key(path: str, attribute: str = VARIABLE_VALUE) -> str:
-    """Return the key of an attribute of the object at `path`; the attribute is escaped."""
+    """Return the key of an attribute, given unescaped, of the object at `path`."""
     return path + ATTRIBUTES + escape(attribute)
 
 
 def slot_path(variable_path: str, optimizer_path: str, slot_name: str) -> str:
-    """Return the path of a slot variable; the slot's name is escaped."""
+    """Return the path of a slot variable; the slot's name is given unescaped."""
     return f"{variable_path}{_SLOT}{optimizer_path}/{escape(slot_name)}"
 
 
 def object_path(key: str) -> str | None:
-    """Return the short path for a key, or None for a key that no object graph spells so.
+    """Return the short path for a key, or None for a key that no object graph has.
 
-    `VARIABLE_VALUE` is dropped, another attribute keeps its name behind "/.". A name that starts
-    with "S", ".", "ATTRIBUTES" or "OPTIMIZER_SLOT" would be ambiguous behind a dot: such a key,
-    which TensorFlow's own objects never make, stays whole.
+    `VARIABLE_VALUE` is dropped, another attribute keeps its name after "/.". A name that starts
+    with "S", ".", "ATTRIBUTES" or "OPTIMIZER_SLOT" would be ambiguous after a dot: such a key,
+    which TensorFlow's own objects never have, stays whole.
     """
     if key.endswith(_VALUE_END):
         path = key[: -len(_VALUE_END)]
@@ -152,7 +152,7 @@ def key_of_path(path: str) -> str | None:
 
 
 def split_key(key: str) -> ObjectKey | None:
-    """Take a key apart; None for a key that no object graph spells so."""
+    """Take a key apart; None for a key that no object graph has."""
     path, found, attribute = key.partition(ATTRIBUTES)
     if not found or not attribute or not _is_escaped(path):
         return None

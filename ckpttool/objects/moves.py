@@ -1,7 +1,6 @@
-"""An object graph with edges renamed and moved, and its checkpoint keys spelled anew.
+"""Renaming and moving edges of an object graph, with its checkpoint keys.
 
-Nodes keep their ids, which are their places in the graph. Objects that a new path needs and that
-do not exist are appended without attributes.
+Nodes keep their ids. Missing objects on a new path are appended without attributes.
 """
 
 from __future__ import annotations
@@ -13,13 +12,13 @@ from ckpttool.errors import KeyCollisionError, SurgeryError
 from ckpttool.objects.graph import Attribute, Edge, Node, ObjectGraph, with_values
 from ckpttool.objects.keys import ATTRIBUTES, escape, split_path, unescape
 
-# An edge, by the id of the node it leaves and its name there, not escaped.
+# An edge, by the id of its parent and its unescaped name there.
 EdgeId = tuple[int, str]
 
 
 @dataclass(frozen=True, slots=True)
 class _Placed:
-    """An edge, and the path it shall have."""
+    """An edge and its new path."""
 
     parent: int
     edge: Edge
@@ -30,17 +29,17 @@ class _Placed:
 def move_edges(graph: ObjectGraph, moves: Mapping[EdgeId, str]) -> ObjectGraph:
     """Return the graph with edges at other paths.
 
-    All moves are made at once. An object that is moved takes along what is below it. Other edges
-    to it stay. Objects that lose all they held are let go of.
+    All moves are made at once. An object moves with everything below it; other edges to it stay.
+    Edges to objects that lose all values are removed.
 
     Args:
-        graph: the graph; it is not changed.
-        moves: for edges, the path they shall have, escaped. It may lead into another object, which
-            is named by where it will be after all moves.
+        graph: the graph.
+        moves: edge -> its new path, escaped. The path may lead into another object, named by its
+            place after all moves.
 
     Raises:
         KeyCollisionError: two edges would have the same path.
-        SurgeryError: something could not be reached any more.
+        SurgeryError: an object would be unreachable.
     """
     placed = _place(graph, moves)
     nodes = with_values(_with_edges(graph, placed), before=graph.nodes)
@@ -56,8 +55,8 @@ def move_edges(graph: ObjectGraph, moves: Mapping[EdgeId, str]) -> ObjectGraph:
 def spell_keys(before: ObjectGraph, after: ObjectGraph) -> ObjectGraph:
     """Return `after` with the keys that TensorFlow would give its attributes.
 
-    Only where the path of an object is another than in `before` is its key changed, and only as far
-    as the path goes: what follows `.ATTRIBUTES` stays, whichever way it is escaped.
+    A key changes only if the path of its object does, and only in the path: the part after
+    `.ATTRIBUTES` stays, however it is escaped.
     """
     nodes = list(after.nodes)
     for node in before.nodes:
@@ -72,12 +71,12 @@ def spell_keys(before: ObjectGraph, after: ObjectGraph) -> ObjectGraph:
 def _spelled(attribute: Attribute, old: str, new: str) -> Attribute:
     key = attribute.checkpoint_key
     if not key.startswith(old + ATTRIBUTES):
-        return attribute  # spelled by rules that are not known here
+        return attribute  # spelled by unknown rules
     return attribute._replace(checkpoint_key=new + key[len(old) :])
 
 
 def _place(graph: ObjectGraph, moves: Mapping[EdgeId, str]) -> list[_Placed]:
-    """Return every edge that the root leads to, with its path to be."""
+    """Return every reachable edge with its new path."""
     paths = {0: ""}
     placed = []
     # Breadth first: the first edge that leads to an object gives it its path.
@@ -95,15 +94,12 @@ def _place(graph: ObjectGraph, moves: Mapping[EdgeId, str]) -> list[_Placed]:
 
 
 def _with_edges(graph: ObjectGraph, placed: list[_Placed]) -> tuple[Node, ...]:
-    """Return the nodes with edges where they were placed; what no path leads to is left as it is.
-
-    Nodes that a path needs and that do not exist come last.
-    """
+    """Return the nodes with the placed edges; new nodes come last, unreachable ones stay."""
     edges: list[dict[str, Edge]] = [{} for _ in graph.nodes]
     for place in placed:
         if not place.moved:
             edges[place.parent][place.edge.name] = place.edge
-    # A path leads through edges that have shorter paths, so those are put in their places first.
+    # A path leads through edges with shorter paths, so those are placed first.
     names = {
         (place.parent, place.edge.name): _add(edges, place)
         for place in sorted(placed, key=lambda place: place.path.count("/"))
@@ -111,7 +107,7 @@ def _with_edges(graph: ObjectGraph, placed: list[_Placed]) -> tuple[Node, ...]:
     }
     out = [Node(node_id, tuple(added.values())) for node_id, added in enumerate(edges)]
     out[: len(graph.nodes)] = graph.nodes
-    # Edges that stay with their object, whatever they are called, keep their order there.
+    # Edges that stay with their object keep their order, even if renamed.
     order: dict[int, dict[str, None]] = {0: {}}
     for place in placed:
         name = names.get((place.parent, place.edge.name), place.edge.name)
@@ -125,10 +121,9 @@ def _with_edges(graph: ObjectGraph, placed: list[_Placed]) -> tuple[Node, ...]:
 
 
 def _add(edges: list[dict[str, Edge]], place: _Placed) -> str | None:
-    """Put an edge where its path says; return its name if it starts from the object it did.
+    """Place an edge at its path; return its name if its parent is the same as before.
 
-    Objects on the way are made if need be. An edge that is there and leads to the same object is
-    the same edge then.
+    Missing objects on the way are made. An existing edge to the same object is kept.
     """
     segments = split_path(place.path)
     if not segments or not all(segments):

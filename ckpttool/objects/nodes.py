@@ -38,7 +38,7 @@ _SINGULAR = ("registered_saver", "has_checkpoint_values")
 
 
 class Edge(NamedTuple):
-    """A named reference from an object to another; the name is not escaped."""
+    """A named reference from an object to another; the name is unescaped."""
 
     name: str
     node_id: int
@@ -46,12 +46,12 @@ class Edge(NamedTuple):
 
 
 class Attribute(NamedTuple):
-    """Something an object saves.
+    """A value that an object saves.
 
     Attributes:
-        name: what the object calls it.
+        name: its name in the object.
         full_name: a variable's name in its program; empty for other objects.
-        checkpoint_key: key of the tensor, or what the keys of several begin with.
+        checkpoint_key: key of the tensor, or the beginning of the keys of several.
         optional_restore: whether a program may do without it.
     """
 
@@ -63,7 +63,7 @@ class Attribute(NamedTuple):
 
 
 class SlotVariable(NamedTuple):
-    """A variable that the optimizer with this reference keeps beside a variable of the model."""
+    """An optimizer's reference to a slot variable that it keeps for a variable of the model."""
 
     variable_id: int
     slot_name: str
@@ -72,7 +72,7 @@ class SlotVariable(NamedTuple):
 
 
 class RegisteredSaver(NamedTuple):
-    """The function, known to the program by name, that saved the object instead of attributes."""
+    """The function, registered in the program, that saved the object instead of attributes."""
 
     name: str
     object_name: str
@@ -83,9 +83,9 @@ class Node(NamedTuple):
 
     Attributes:
         id: its position in the graph.
-        has_values: whether it or anything below holds values; None where the writer, such as
-            TensorFlow 1.15, does not say.
-        unknown: fields that are not known here, as they were serialized.
+        has_values: whether it or anything below holds values; None if not stored, as by
+            TensorFlow 1.15.
+        unknown: unknown fields, serialized.
     """
 
     id: int
@@ -97,7 +97,7 @@ class Node(NamedTuple):
     unknown: bytes = b""
 
 
-# What the classes themselves would call, without the time that takes.
+# Faster than the constructors.
 _new_edge: Callable[[tuple[str, int, bytes]], Edge] = partial(tuple.__new__, Edge)
 _new_attribute: Callable[[tuple[str, str, str, bool, bytes]], Attribute] = partial(
     tuple.__new__, Attribute
@@ -109,7 +109,7 @@ def decode_nodes(data: bytes, *, path: str | None = None) -> tuple[tuple[Node, .
     """Decode a serialized graph and check it.
 
     Returns:
-        The nodes, and the fields of the graph itself that are not known here.
+        The nodes, and the unknown fields of the graph message.
 
     Raises:
         CorruptError: it is no such message, it has no root, a node id points outside of it, or two
@@ -130,16 +130,16 @@ def decode_nodes(data: bytes, *, path: str | None = None) -> tuple[tuple[Node, .
 
 
 def encode_nodes(nodes: tuple[Node, ...], unknown: bytes = b"") -> bytes:
-    """Return a serialized graph: for one as it was read, the bytes that it was read from.
+    """Return a serialized graph; of an unchanged graph, the bytes that were read.
 
-    Fields go in the order of their numbers, unknown ones last, as TensorFlow has them.
+    Fields are in the order of their numbers, unknown ones last, as TensorFlow writes them.
     """
     return b"".join([wire.bytes_field(1, _encode_node(node)) for node in nodes]) + unknown
 
 
 @contextmanager
 def _collection_paused() -> Iterator[None]:
-    """Keep the cyclic garbage collector out: it would walk all nodes again and again."""
+    """Pause the cyclic garbage collector: it would walk all nodes again and again."""
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -153,8 +153,8 @@ def _decode_nodes(message: TrackableObjectGraph) -> tuple[Node, ...]:
     total = len(message.nodes)
     if not total:
         raise CorruptError("the object graph has no root")
-    # A graph has one node per variable and more: this loop spares what it can. Asking whether a
-    # list is empty takes less than going through it.
+    # A graph has at least one node per variable, so this loop is kept fast: testing for an empty
+    # list takes less time than a loop over it.
     nodes = []
     for node_id, node in enumerate(message.nodes):
         saver = None
@@ -181,7 +181,7 @@ def _decode_nodes(message: TrackableObjectGraph) -> tuple[Node, ...]:
 
 
 def _decode_attribute(one: _AttributeMessage) -> Attribute:
-    # Nearly all have the same name, which need not be held for each.
+    # Nearly all have the same name: share the string.
     name = one.name
     return _new_attribute(
         (
@@ -251,9 +251,9 @@ def _with_unknown(node: Node, message: TrackableObjectGraph.TrackableObject) -> 
 
 
 def _unknown(message: Message) -> bytes:
-    """Return the unknown fields of a message, with those of its singular messages inside these.
+    """Return the unknown fields of a message, those of its singular messages inside these.
 
-    Protobuf merges a singular message that comes twice, so they may follow the known fields.
+    They may follow the known fields: protobuf merges a singular message that comes twice.
     """
     rest = type(message)()
     rest.CopyFrom(message)

@@ -1,7 +1,7 @@
-"""Which weight each moving average is the average of, and whether an optimizer keeps it.
+"""The weight of each moving average, and whether an optimizer keeps the average.
 
-An optimizer that averages counts its averages among its own variables: they go where it goes.
-What `tf.train.ExponentialMovingAverage` makes belongs to the program.
+Averages kept by an optimizer are its own variables and are dropped with it. Those made by
+`tf.train.ExponentialMovingAverage` belong to the program.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Average(NamedTuple):
 
     Attributes:
         key: of the average.
-        weight: the key of what it is the average of; None where nothing tells.
+        weight: the key of the averaged weight; None if unknown.
         optimizer: whether an optimizer keeps it.
     """
 
@@ -46,13 +46,7 @@ class Average(NamedTuple):
 def find_averages(
     entries: Mapping[str, Described], kinds: Mapping[str, str], graph: ObjectGraph | None
 ) -> tuple[Average, ...]:
-    """Return all moving averages of a checkpoint, in the order of its tensors.
-
-    Args:
-        entries: key, dtype and shape of all tensors.
-        kinds: what each of them is.
-        graph: the object graph, if the checkpoint has one.
-    """
+    """Return all moving averages of a checkpoint, in the order of its tensors."""
     averages = [key for key in entries if kinds.get(key) == "ema"]
     if not averages:
         return ()
@@ -65,12 +59,12 @@ def find_averages(
 
 
 def averaged_name(name: str, entries: Mapping[str, Described]) -> tuple[str, str] | None:
-    """Return the scope and the variable of which a name says that it is the average.
+    """Return the scope and the variable in the name of an average; None for another name.
 
     Args:
         name: such as `train/dense/kernel/ExponentialMovingAverage`, whose variable is
-            `dense/kernel`; it need not be in the checkpoint itself.
-        entries: all tensors by name; a variable is one of them, and of the same shape.
+            `dense/kernel`.
+        entries: all tensors by name; the variable is one of them, of the same shape.
     """
     scope, _, leaf = name.rpartition("/")
     bare = without_number(leaf)
@@ -79,7 +73,7 @@ def averaged_name(name: str, entries: Mapping[str, Described]) -> tuple[str, str
     entry = entries[name]
     for outer, variable in endings(scope):
         found = entries.get(variable)
-        # Other words than TensorFlow's own may be those of a layer.
+        # Names other than TensorFlow's own may belong to a layer.
         belongs = bare == AVERAGED or not outer or names_optimizer(outer.rpartition("/")[2])
         alike = found is not None and (found.shape, found.dtype) == (entry.shape, entry.dtype)
         if belongs and alike:
@@ -125,12 +119,7 @@ def _of_optimizers(graph: ObjectGraph, entries: Mapping[str, Described]) -> dict
 
 
 def named_averages(graph: ObjectGraph, entries: Mapping[str, Described]) -> dict[str, str]:
-    """Return the averages that only their names in the program tell, with their weights.
-
-    Args:
-        graph: the object graph.
-        entries: key, dtype and shape of all tensors.
-    """
+    """Return the averages known only by their full names in the program, with their weights."""
     keys = _named_keys(graph, entries)
     described = {full: entries[key] for full, key in keys.items()}
     found = {}
@@ -144,7 +133,7 @@ def named_averages(graph: ObjectGraph, entries: Mapping[str, Described]) -> dict
 def _named_keys(graph: ObjectGraph, entries: Mapping[str, Described]) -> dict[str, str]:
     """Return the keys of variables by their full names in the program.
 
-    Programs may give several variables one name; nothing can be told by such a name.
+    A full name that several variables share is left out.
     """
     found: dict[str, str] = {}
     several = set()

@@ -1,9 +1,9 @@
 """Slot variables by the names that optimizers of TensorFlow 1 give them.
 
-TensorFlow 1 calls the slots of a variable after the optimizer and numbers them in the order in
-which they are made: `w/Adam` is the slot that an object graph calls "m", `w/Adam_1` is "v". An
-optimizer that is applied in a scope puts it before: `train/w/Adam`. Optimizers of Keras use the
-slot's own name instead: `training/Adam/w/m`.
+TensorFlow 1 names the slots of a variable after the optimizer and numbers them in the order of
+their creation: `w/Adam` is the slot that an object graph calls "m", `w/Adam_1` is "v". The scope in
+which the optimizer is applied comes before: `train/w/Adam`. Keras optimizers use the slot's own
+name instead: `training/Adam/w/m`.
 """
 
 from __future__ import annotations
@@ -20,10 +20,9 @@ class Family:
     """Optimizers that keep the same slots.
 
     Attributes:
-        names: what they are called in the names of slots.
-        slots: for each slot, in the order of the numbers, what object graphs call it.
-        lists: for each slot, the list that optimizers of today's Keras keep it in; empty where
-            there is no such optimizer.
+        names: of the optimizers, in the names of slots.
+        slots: for each slot, in the order of the numbers, its names in object graphs.
+        lists: for each slot, its list in an optimizer of today's Keras; empty without one.
         optional: positions of slots that only some settings of the optimizer have.
     """
 
@@ -33,12 +32,12 @@ class Family:
     optional: frozenset[int] = frozenset()
 
     def position(self, slot_name: str) -> int | None:
-        """Return the position of the slot that an object graph calls so; None if it is none."""
+        """Return the position of a slot by its name in an object graph; None if unknown."""
         found = (at for at, names in enumerate(self.slots) if slot_name in names)
         return next(found, None)
 
     def positions(self, count: int) -> tuple[int, ...]:
-        """Return what the numbers behind an optimizer's name stand for, by position.
+        """Return the positions that the numbers after an optimizer's name stand for.
 
         Args:
             count: how many slots with that name a variable has.
@@ -78,7 +77,7 @@ FAMILIES = (
         frozenset({"Ftrl"}), (("accum", "accumulator"), ("linear",)), ("_accumulators", "_linears")
     ),
 )
-# Slots that an optimizer of any family may have besides.
+# Further slots that an optimizer of any family may have.
 _BESIDES = frozenset({"vhat"})
 _BY_NAME = {name: family for family in FAMILIES for name in family.names}
 _LISTS = frozenset(name for family in FAMILIES for name in family.lists)
@@ -96,11 +95,10 @@ class SlotGroup:
     """The slots of one variable that one optimizer keeps.
 
     Attributes:
-        scope: what stands before the last segment of their names: the variable's name, with a
-            scope before it perhaps.
-        families: what the optimizer may be.
+        scope: their names without the last segment: the variable's name, perhaps after a scope.
+        families: the possible families of the optimizer.
         members: the names, by position of the slot.
-        numbered: whether they are called after an optimizer of TensorFlow 1.
+        numbered: whether they are named after an optimizer of TensorFlow 1.
     """
 
     scope: str
@@ -109,7 +107,7 @@ class SlotGroup:
     numbered: bool
 
     def variable(self, known: Callable[[str], bool]) -> str | None:
-        """Return the variable that these are slots of: of the known ones the longest name."""
+        """Return the variable of these slots: the longest known name that fits."""
         inner = (each for _, each in endings(self.scope))
         return next(filter(known, inner), None)
 
@@ -133,10 +131,7 @@ def family_of_lists(names: Set[str]) -> Family | None:
 
 
 def slot_groups(names: Iterable[str]) -> list[SlotGroup]:
-    """Return the names that may be those of slots, put together by variable and optimizer.
-
-    Groups whose names have the fewest segments come first.
-    """
+    """Return the possible names of slots, grouped by variable and optimizer, shallowest first."""
     numbered: dict[tuple[str, str], dict[int, str]] = {}
     spelled: dict[str, dict[str, str]] = {}
     for name in names:

@@ -1,6 +1,6 @@
-"""Variables of Keras' optimizers in name-based checkpoints: which belong to what.
+"""Slots of Keras optimizers in name-based checkpoints, and their variables.
 
-Each generation of Keras has names of its own for what its optimizers keep for `dense/kernel`:
+Each generation of Keras has its own names for the slots of `dense/kernel`:
 
     training/Adam/Variable_3                    on TensorFlow 1, by number alone
     training/Adam/m_3                           the same, later
@@ -8,7 +8,7 @@ Each generation of Keras has names of its own for what its optimizers keep for `
     m/dense/kernel                              the same under a LossScaleOptimizer
     adam/dense_kernel_momentum                  Keras 3
 
-All but the first two name the variable. It must be in the checkpoint, and of a shape that fits.
+All but the first two name the variable. It must be in the checkpoint, with a fitting shape.
 """
 
 from __future__ import annotations
@@ -29,17 +29,11 @@ from ckpttool.checkpoint.kinds.words import (
     without_number,
 )
 
-_WORDS = 3  # so many the longest name of a slot has, accumulated_delta_var
+_WORDS = 3  # in the longest name of a slot, accumulated_delta_var
 
 
 class Kept(NamedTuple):
-    """What an optimizer keeps for a variable.
-
-    Attributes:
-        slot: what it is called.
-        variable: the key of the variable.
-        scope: of the optimizer.
-    """
+    """A slot: its name, the key of its variable, and the optimizer's scope."""
 
     slot: str
     variable: str
@@ -47,17 +41,13 @@ class Kept(NamedTuple):
 
 
 class KerasNames:
-    """The names of a checkpoint, as far as Keras' optimizers gave them.
-
-    Args:
-        entries: all tensors, by name.
-    """
+    """The names of a checkpoint that Keras optimizers gave, found among all tensors."""
 
     def __init__(self, entries: Mapping[str, Described]) -> None:
         self._entries = entries
 
     def find(self, name: str) -> Kept | None:
-        """Return what a name says of its tensor; None if it is not an optimizer's."""
+        """Return the slot that a name stands for; None if it is not an optimizer's."""
         entry = self._entries[name]
         scope, _, leaf = name.rpartition("/")
         for outer, inner in endings(name):
@@ -87,10 +77,10 @@ class KerasNames:
         return None
 
     def is_numbered(self, name: str) -> bool:
-        """Tell whether a tensor is a slot that has a number for a name.
+        """Tell whether a tensor is a slot with a number for a name.
 
-        Its scope is an optimizer's within the one that Keras trains in, and it has the shape of
-        something outside of it, or a single element where the slot is not in use.
+        Its scope is an optimizer's within Keras' training scope, and it has the shape of a tensor
+        outside of that, or a single element if the slot is not in use.
         """
         scope, _, leaf = name.rpartition("/")
         outer, _, optimizer = scope.rpartition("/")
@@ -103,7 +93,7 @@ class KerasNames:
         )
 
     def has_counter(self, scope: str) -> bool:
-        """Tell whether a scope is an optimizer's by what it counts, whatever its name."""
+        """Tell by its counters whether a scope is an optimizer's, whatever its name."""
         prefix = f"{scope}/" if scope else ""
         counts = (self._entries.get(f"{prefix}{name}") for name in COUNTERS)
         rate = self._entries.get(f"{prefix}learning_rate")
@@ -115,13 +105,13 @@ class KerasNames:
             return False
         if found.shape == entry.shape:
             return True
-        # Adafactor keeps a number for each row and column, and nothing of vectors.
+        # Adafactor keeps a number for each row and column, and nothing for vectors.
         factored = [(*found.shape[:at], *found.shape[at + 1 :]) for at in range(len(found.shape))]
         return slot in ("r", "c") and (entry.shape in factored or not entry.shape)
 
     @cached_property
     def _bare_slots(self) -> frozenset[str]:
-        """The slots of an optimizer without a scope: all that is below their names is theirs."""
+        """The slots of an optimizer without a scope: every name below them must fit."""
         if not self.has_counter(""):
             return frozenset()
         fitting = dict.fromkeys(KERAS_SLOTS, True)
@@ -133,7 +123,7 @@ class KerasNames:
 
     @cached_property
     def _flat(self) -> Mapping[str, list[str]]:
-        """The names by their spelling with underscores, as Keras 3 puts them into others."""
+        """The names by their spelling with underscores, as in the slot names of Keras 3."""
         found: dict[str, list[str]] = {}
         for name in self._entries:
             found.setdefault(name.replace("/", "_"), []).append(name)
@@ -141,7 +131,7 @@ class KerasNames:
 
     @cached_property
     def _shapes_outside(self) -> frozenset[tuple[int, ...]]:
-        """The shapes of what is not in the scope that Keras trains in."""
+        """The shapes of the tensors outside of Keras' training scope."""
         return frozenset(
             tuple(entry.shape)
             for name, entry in self._entries.items()

@@ -1,9 +1,8 @@
 """Kinds of the tensors of a name-based checkpoint, from their names and from the MetaGraph.
 
 TensorFlow 1 names a slot variable after its variable and its optimizer: `dense/kernel/Adam` and
-`dense/kernel/Adam_1`, under the scope that the optimizer was applied in, if any. A name is taken
-for a slot's only if the variable it would belong to is in the checkpoint as well, so that a layer
-called "Adam" stays a layer.
+`dense/kernel/Adam_1`, under the scope of the optimizer, if any. A name counts as that of a slot
+only if its variable is in the checkpoint too, so that a layer called "Adam" stays a layer.
 """
 
 from __future__ import annotations
@@ -49,8 +48,7 @@ from ckpttool.objects.keys import GRAPH_KEY
 if TYPE_CHECKING:
     from ckpttool.metagraph.facts import MetaGraph
 
-# What the last segment of a name may be, by its spelling. An "optimizer" segment is the name that
-# TensorFlow 1 gives a slot, after the optimizer.
+# The last segment of a name, by its spelling. TensorFlow 1 names a slot after the "optimizer".
 _Leaf = Literal[
     "plain", "optimizer", "slot", "factor", "mesh slot", "average", "debias", "table", "numbered"
 ]
@@ -60,30 +58,22 @@ _EVIDENCE = LEGACY_HYPER_PARAMETERS | {
     *("amsgrad", "beta", "epsilon", "lr", "m_schedule", "momentum_cache", "learning_rate_power"),
     *("l1_regularization_strength", "l2_regularization_strength", "total", "count"),
 }
-# Collections of variables that are neither slots nor averages. "moving_average_variables" is none
-# of them: it lists what is averaged, which may be anything.
+# Collections of variables that are neither slots nor averages. ("moving_average_variables" lists
+# averaged variables, which may be anything.)
 _MODEL_COLLECTIONS = ("trainable_variables", "model_variables")
 
 
 def kinds_from_names(entries: Mapping[str, Described]) -> dict[str, Kind]:
-    """Return the kind of each tensor of a name-based checkpoint, from its index alone.
-
-    Args:
-        entries: name, dtype and shape of all tensors.
-    """
+    """Return the kind of each tensor of a name-based checkpoint, from its index alone."""
     return _NamedKinds(entries, None).kinds
 
 
 def kinds_from_metagraph(entries: Mapping[str, Described], metagraph: MetaGraph) -> dict[str, Kind]:
     """Return the kind of each tensor of a name-based checkpoint that has a MetaGraph.
 
-    A variable that is trained is no slot, whatever it is called, and nothing else has slots. What
-    an operation of an optimizer takes beside the variable that it updates is a slot or, if it is a
-    scalar where a hyper-parameter stands, the optimizer's own.
-
-    Args:
-        entries: name, dtype and shape of all tensors.
-        metagraph: the MetaGraph of the same checkpoint.
+    A trained variable is no slot, whatever its name, and only trained variables have slots. The
+    other inputs of an optimizer's operation are slots or, if scalar and in the place of a
+    hyper-parameter, the optimizer's own.
     """
     names = {
         collection: frozenset(variable.full_name for variable in variables)
@@ -103,8 +93,8 @@ def kinds_from_metagraph(entries: Mapping[str, Described], metagraph: MetaGraph)
 
 
 def _updated_kinds(entries: Mapping[str, Described], metagraph: MetaGraph) -> dict[str, Kind]:
-    """Return the kinds of the tensors that operations of optimizers take."""
-    # Parts of a partitioned variable have names of their own, but one tensor in the checkpoint.
+    """Return the kinds of the inputs of optimizers' operations."""
+    # Parts of a partitioned variable have their own names, but one tensor in the checkpoint.
     keys = {
         variable.name.rpartition(":")[0]: variable.full_name
         for variables in metagraph.variables.values()
@@ -117,7 +107,7 @@ def _updated_kinds(entries: Mapping[str, Described], metagraph: MetaGraph) -> di
             if is_scalar(entries.get(key), FLOATS):
                 kinds[key] = "optimizer"
         kinds.update((keys.get(name, name), "slot") for name in update.slots)
-    # One that is updated itself was taken for a parameter of another, or shared with it.
+    # An updated variable is a weight, even if another update takes it as a parameter.
     kinds.update((keys.get(each.variable, each.variable), "weight") for each in metagraph.updates)
     return {key: kind for key, kind in kinds.items() if key in entries}
 
@@ -127,7 +117,7 @@ class _NamedKinds:
 
     Attributes:
         kinds: of all tensors, in order.
-        certain: slots that are some although Keras of TensorFlow 1 counts them as trained.
+        certain: slots for sure, although Keras of TensorFlow 1 lists them as trained.
 
     Args:
         entries: the tensors.
@@ -141,11 +131,11 @@ class _NamedKinds:
         self.certain: set[str] = set()
         self._keras = KerasNames(self._entries)
         self._optimizers: dict[str, bool] = {}
-        # Names that an optimizer of Keras may have given.
+        # Possible names of a Keras optimizer's variables.
         candidates: list[str] = []
-        # By scope, the tensors in it whose names tell what the scope is.
+        # By scope, its tensors whose names tell the role of the scope.
         evidence: dict[str, dict[str, Described]] = {}
-        # By last segment, the names that go on behind the name of another tensor.
+        # By last segment, the names that continue the name of another tensor.
         nested: dict[str, list[str]] = {}
         leaves: dict[str, tuple[_Leaf, str, bool]] = {}
         bases, optimizers = self._bases, self._optimizers
@@ -161,10 +151,10 @@ class _NamedKinds:
             known_head = optimizers.get(head)
             if known_head is None:
                 known_head = self._is_optimizer(head)
-            # Keras 3 has the scope of the optimizer last, and more words than one behind it.
+            # Keras 3 puts the scope of the optimizer last, and several words after it.
             if known_head or ("_" in leaf and self._is_optimizer(scope.rpartition("/")[2])):
                 candidates.append(name)
-            # Nearly all names need no closer look.
+            # Fast path: nearly all names are plain.
             if what != "plain" or telling or entry.dtype.name in ODD_DTYPES or "eplay" in name:
                 self.kinds[name] = kind = self._look_at(name, what, bare, entry)
                 if what != "plain" or kind != "weight":
@@ -180,7 +170,7 @@ class _NamedKinds:
             self._sort_scope(scope, found)
 
     def _counted(self, scopes: Iterable[str]) -> Iterator[str]:
-        """Yield the names in those of the scopes that are optimizers' by what they count."""
+        """Yield the names in those scopes that are optimizers' by their counters."""
         own = {scope for scope in scopes if self._keras.has_counter(scope)}
         if "" in own:
             yield from (name for name in self._entries if name.partition("/")[0] in KERAS_SLOTS)
@@ -188,7 +178,7 @@ class _NamedKinds:
             yield from (name for name in self._entries if name.rpartition("/")[0] in own)
 
     def _look_at(self, name: str, what: _Leaf, bare: str, entry: Described) -> Kind:
-        """Return the kind as far as this name and those above it tell."""
+        """Return the kind by this name and those above it."""
         look = self._special if what != "plain" else self._plain
         kind = look(name, what, bare, entry)
         return "other" if kind == "weight" and in_replay_buffer(name) else kind
@@ -232,10 +222,7 @@ class _NamedKinds:
         )
 
     def _has_base_above(self, scope: str, what: _Leaf, entry: Described) -> bool:
-        """Tell whether `scope` ends in the name of a variable that this can be a slot of.
-
-        What stands before that name is the scope that the optimizer was applied in.
-        """
+        """Tell whether `scope` is a fitting variable, perhaps after an optimizer's scope."""
         if scope in self._bases and scope in self._entries:
             return what in ("optimizer", "factor") or self._has_base(scope, entry)
         return any(
@@ -245,7 +232,7 @@ class _NamedKinds:
         )
 
     def _is_one_of_two(self, name: str) -> bool:
-        """Tell whether there is a slot "X_1" beside "X", for slots without their variables."""
+        """Tell whether a slot "X_1" exists beside "X", for slots without their variables."""
         other = without_number(name)
         return (name if other != name else f"{name}_1") in self._entries and other in self._entries
 
@@ -256,7 +243,7 @@ class _NamedKinds:
         return known
 
     def _sort_keras(self, names: Iterable[str]) -> None:
-        """Find what optimizers of Keras keep for variables, and what stands beside that."""
+        """Find the slots of Keras optimizers, and their other variables."""
         scopes: set[str] = set()
         left = []
         for name in names:
@@ -275,9 +262,9 @@ class _NamedKinds:
     def _sort_nested(self, nested: Mapping[str, list[str]], *, certain: bool) -> None:
         """Find the slots of optimizers that are not known by name.
 
-        All tensors that have the last segment go on behind the name of a tensor of their own
-        shape, of matrices and of vectors: a mask, which only some layers have, is no slot. If it is
-        certain which tensors have slots, all of them have one.
+        All tensors with the last segment continue the name of a tensor of the same shape, both
+        matrices and vectors: a mask, which only some layers have, is no slot. If it is certain
+        which tensors have slots, all of them have one.
         """
         totals = Counter(name.rpartition("/")[2] for name in self._entries)
         trained = sum(name in self._entries for name in self._bases)
@@ -309,12 +296,12 @@ class _NamedKinds:
 
 
 def _tells_something(leaf: str) -> bool:
-    """Tell whether a last segment of a name says more of the tensor than its dtype does."""
+    """Tell whether a last segment tells more about the tensor than its dtype."""
     return leaf in _EVIDENCE or is_special(without_number(leaf))
 
 
 def _read_leaf(leaf: str) -> tuple[_Leaf, str]:
-    """Return what a last segment may be, and the segment without the number behind it."""
+    """Return the class of a last segment, and the segment without its number."""
     bare = without_number(leaf)
     what: _Leaf = "plain"
     if bare == AVERAGED or bare in AVERAGES:

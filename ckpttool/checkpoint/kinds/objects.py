@@ -1,7 +1,7 @@
 """Kinds of the tensors of an object-based checkpoint, from the spelling of keys or from the graph.
 
-Both ways use the same rules. Keys show one path of each object, the shortest; the graph shows all,
-and may say more about a tensor that its key leaves a mere weight or slot.
+Both ways use the same rules. Keys show only the shortest path of each object; the graph shows all
+paths, and so may tell more than weight or slot.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _VALUE = ATTRIBUTES + VARIABLE_VALUE
 _PATH_END = -len(_VALUE)
 _SLOT = f"/{OPTIMIZER_SLOT}/"
 _METRICS = "keras_api/metrics/"
-# Variables whose names, seen together in one scope, tell what the scope is.
+# Names of variables that together tell the role of their scope.
 _EVIDENCE = LEGACY_HYPER_PARAMETERS | {
     "_iterations",
     "iter",
@@ -50,11 +50,11 @@ _EVIDENCE = LEGACY_HYPER_PARAMETERS | {
     "total",
     "count",
 }
-# What a scope is: a model's part or anything else; an optimizer of today's Keras; any other
+# The role of a scope: part of a model or anything else; an optimizer of today's Keras; any other
 # optimizer; lists in the former of slots, of averages, of the model's own weights; a metric.
 _Role = Literal["plain", "keras", "optimizer", "slots", "averages", "weights", "metric", "mean"]
-# The lists in which an optimizer of today's Keras keeps variables. All slots are in the first of
-# them, but for the place holders of Adafactor; others are there for graphs of other making.
+# The lists of an optimizer of today's Keras. All slots are in the first, except Adafactor's
+# placeholders; the others matter for graphs of other writers.
 _LISTS: dict[str, _Role] = {
     **dict.fromkeys(("_variables", "_momentums", "_velocities"), "slots"),
     **dict.fromkeys(("_m", "_v", "_u", "_r", "_c"), "slots"),
@@ -64,23 +64,15 @@ _LISTS: dict[str, _Role] = {
 
 
 def kinds_from_keys(entries: Mapping[str, Described]) -> dict[str, Kind]:
-    """Return the kind of each tensor of an object-based checkpoint, from its index alone.
-
-    Args:
-        entries: key, dtype and shape of all tensors.
-    """
+    """Return the kind of each tensor of an object-based checkpoint, from its index alone."""
     return _KeyedKinds(entries).classify()
 
 
 def kinds_from_graph(entries: Mapping[str, Described], graph: ObjectGraph) -> dict[str, Kind]:
-    """Return the kind of each tensor of an object-based checkpoint.
-
-    Args:
-        entries: key, dtype and shape of all tensors.
-        graph: the object graph of the same checkpoint.
+    """Return the kind of each tensor of an object-based checkpoint, from its object graph.
 
     Raises:
-        CorruptError: the paths of the graph are too long to be those of a program's objects.
+        CorruptError: the paths of the graph are too long for those of a program's objects.
     """
     found = _KeyedKinds(entries)
     owners = graph.claims(entries.keys()).owners
@@ -127,7 +119,7 @@ def _note_graph(
 
 
 def _stronger(kind: Kind, ways: Iterable[Kind], full_name: str, entry: Described) -> Kind:
-    """Return what all paths of a variable and its name in the program make of its kind."""
+    """Return the kind by all paths of a variable and its full name in the program."""
     others = set(ways)
     if "ema" in others:
         return "ema"
@@ -150,8 +142,8 @@ class _KeyedKinds:
     """The tensors sorted by the spelling of their keys.
 
     Attributes:
-        kinds: of all tensors, in order, as far as each one's own key tells.
-        evidence: for each scope, the variables in it whose names tell what the scope is.
+        kinds: of all tensors, in order, by each one's own key.
+        evidence: for each scope, its variables whose names tell its role.
         optimizers: the paths of optimizers that slot variables name.
     """
 
@@ -190,7 +182,7 @@ class _KeyedKinds:
                 self._members[scope] = [key]
             else:
                 members.append(key)
-        # The graph, the tensors of registered savers and those of no object have names instead.
+        # The graph's own key, and tensors of registered savers or of no object, are plain names.
         self.kinds.update(kinds_from_names(named))
 
     def classify(self) -> dict[str, Kind]:
@@ -210,7 +202,7 @@ class _KeyedKinds:
         return role
 
     def kind_at(self, scope: str, leaf: str, entry: Described) -> Kind:
-        """Return the kind of a variable that has this path, among others perhaps."""
+        """Return the kind of a variable by one of its paths."""
         role = self._role(scope)
         if role == "plain":
             return variable_kind(leaf, entry)
@@ -224,7 +216,7 @@ class _KeyedKinds:
         kind = variable_kind(leaf, entry)
         if role == "metric" or (role == "mean" and leaf in ("total", "count")):
             return "other"
-        # What an optimizer counts is its own, but for what others go by too.
+        # An optimizer's counter is its own, unless others use it too.
         shared = not scope or leaf == "global_step"
         if role == "mean" or (kind == "step" and shared):
             return kind
@@ -263,7 +255,7 @@ def _role_by_evidence(found: Mapping[str, Described]) -> _Role | None:
 
 
 def _attribute_kind(attribute: str, entry: Described) -> Kind:
-    """Return the kind of what an object saves that is no variable."""
+    """Return the kind of an attribute that is no variable."""
     dtype = entry.dtype.name
     if attribute.endswith(("-keys", "-values")):
         return "table"

@@ -1,4 +1,4 @@
-"""The words for what a tensor is, and the rules that hold wherever its name comes from."""
+"""The kinds, and the rules that object-based and name-based checkpoints share."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 
 
 class Described(Protocol):
-    """A tensor as far as its kind depends on it; an entry of a bundle is one."""
+    """The dtype and shape of a tensor; an entry of a bundle has them."""
 
     @property
     def dtype(self) -> DType:
-        """What the elements are."""
+        """Of the elements."""
 
     @property
     def shape(self) -> Shape:
@@ -25,17 +25,17 @@ class Described(Protocol):
 
 INTEGERS = frozenset(f"{sign}int{bits}" for sign in ("", "u") for bits in (2, 4, 8, 16, 32, 64))
 FLOATS = frozenset({"float16", "bfloat16", "float32", "float64"})
-# Dtypes that no layer computes with, and the one of flags.
+# Dtypes that no layer computes with.
 _OPAQUE = frozenset({"string", "variant", "resource"})
 ODD_DTYPES = _OPAQUE | {"bool"}
 
-# Integer scalars of these names count how far training has come, in capitals or not, and with an
-# underscore before them or not.
+# Integer scalars of these names count training steps, in upper or lower case, with or without an
+# underscore before them.
 STEPS = frozenset(
     {"save_counter", "step", "local_step", "sync_rep_local_step", "epoch", "train_counter"}
     | {"global_step", "train_step", "training_step", "ckpt_saved_epoch", "ckpt_saved_batch"}
 )
-# So do float scalars of these, which TFLearn counts with.
+# So do float scalars of these, in TFLearn.
 _FLOAT_STEPS = frozenset({"global_step", "train_step", "training_step"})
 # Integer scalars of these names belong to an optimizer.
 _COUNTERS = frozenset(
@@ -56,7 +56,7 @@ _HYPER_PARAMETERS = frozenset(
         "_current_loss_scale",
     }
 )
-# What stands beside the step counter "iter" of a Keras optimizer, any one of them.
+# At least one of these is beside the step counter "iter" of a Keras optimizer.
 LEGACY_HYPER_PARAMETERS = frozenset(
     {"decay", "learning_rate", "momentum", "beta_1", "beta_2", "rho", "weight_decay"}
 )
@@ -69,15 +69,15 @@ _SPECIAL_NAMES = STEPS | _COUNTERS | _HYPER_PARAMETERS | _CONFUSIONS | RANDOM_ST
 
 
 def is_special(leaf: str) -> bool:
-    """Tell whether a name means something; of all others the dtype tells enough."""
+    """Tell whether a rule knows this name; for all others the dtype decides."""
     return leaf in _SPECIAL_NAMES or _as_step(leaf) in STEPS
 
 
 def variable_kind(leaf: str, entry: Described) -> Kind:
     """Return the kind of a variable by its own name, the last segment of its path or key.
 
-    When in doubt it is a weight: to lose one is worse than to keep something else. Anything that is
-    not `is_special` nor of one of the `ODD_DTYPES` is one.
+    In doubt it is a weight: losing one is worse than keeping something else. Anything neither
+    `is_special` nor of one of the `ODD_DTYPES` is a weight.
     """
     dtype = entry.dtype.name
     if not is_special(leaf):
@@ -104,12 +104,12 @@ def _as_step(leaf: str) -> str:
 
 
 def is_scalar(entry: Described | None, dtypes: frozenset[str]) -> bool:
-    """Tell whether there is such a tensor, and it is a scalar of one of these dtypes."""
+    """Tell whether the tensor exists and is a scalar of one of these dtypes."""
     return entry is not None and not entry.shape and entry.dtype.name in dtypes
 
 
 def averages(total: Described | None, count: Described | None) -> bool:
-    """Tell whether tensors called "total" and "count" in one scope are those of a metric."""
+    """Tell whether tensors "total" and "count" in one scope belong to a metric."""
     return (
         total is not None
         and count is not None

@@ -28,23 +28,23 @@ _MAX_DEPTH = 32
 _MAX_SHOWN = 200
 _SPELLING = re.compile(r"\\(?:x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8}|[\\tnr])")
 
-# A parsed glob is a list of regular expressions that each match one character, and of these two.
+# A parsed glob is a list of regular expressions for one character each, and of these two.
 STAR = "*"
 GLOBSTAR = "**"
 
 
 def is_glob(text: str) -> bool:
-    """Tell whether `text` holds a character that has a meaning in globs."""
+    """Tell whether `text` has a character with a meaning in globs."""
     return not GLOB_MARKS.isdisjoint(text)
 
 
 def shortened(text: str) -> str:
-    """Return a pattern as a message can show it."""
+    """Return a pattern for a message, cut if it is long."""
     return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}…"
 
 
 def compile_glob(text: str) -> re.Pattern[str]:
-    """Return the regular expression to be used with `fullmatch` for the glob `text`.
+    """Return the regular expression, for `fullmatch`, of a glob.
 
     Raises:
         SelectionError: brackets or braces do not pair, a range is reversed, or the braces stand
@@ -59,7 +59,7 @@ def compile_glob(text: str) -> re.Pattern[str]:
 
 
 def parse_glob(text: str) -> list[list[str]]:
-    """Return the globs without braces that `text` stands for, each a list of tokens.
+    """Expand the braces of a glob; return each glob as a list of tokens.
 
     A token is a regular expression that matches one character, or `STAR` or `GLOBSTAR`.
 
@@ -70,12 +70,12 @@ def parse_glob(text: str) -> list[list[str]]:
 
 
 def literal_tokens(text: str) -> list[str]:
-    """Return the tokens of a name that is meant as it stands."""
+    """Return the tokens of a literal name."""
     return list(map(re.escape, text))
 
 
 class _Parser:
-    """Read a glob into the brace-free globs it stands for, each a list of tokens."""
+    """Parses a glob and expands its braces."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -211,6 +211,6 @@ def _chunk_regex(tokens: list[str], names: count[int], *, final: bool) -> str:
 
 
 def _first(gap: str, body: str, names: count[int]) -> str:
-    """Match `gap` and `body` where they match first, without coming back."""
+    """Match `gap` and `body` at their first place, without backtracking."""
     name = f"g{next(names)}"
     return f"(?=(?P<{name}>{gap}{body}))(?P={name})"

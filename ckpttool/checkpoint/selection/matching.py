@@ -1,7 +1,7 @@
-r"""Patterns held against names piece by piece, as a walk along the edges of a graph spells them.
+r"""Patterns matched against names piece by piece, during a walk along the edges of a graph.
 
-What a matcher knows of the beginning of a name is a state. Several beginnings that lead to one
-object are joined to one state, so that a graph with very many paths is walked once.
+A matcher's state stands for the beginning of a name. The states of several beginnings that lead to
+one object are joined, so that a graph with very many paths is walked once.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from typing import Protocol, TypeVar
 from ckpttool.checkpoint.selection.globs import GLOBSTAR, STAR
 
 S = TypeVar("S")
-# So many beginnings of names are kept for one object where each has to be looked at by itself.
+# Beginnings of names kept for one object, if each must be checked by itself.
 MAX_TEXTS = 64
-# Behind a scope, what no pattern asks for by name.
+# A name below a scope that no pattern has literally.
 _ANYTHING = "\0"
 _DIRECTORIES = "**/"
 _INSIDE = "**/ within a segment"
 
 
 class Matcher(Protocol[S]):
-    """A pattern that is held against names piece by piece."""
+    """A pattern that is matched against names piece by piece."""
 
     @property
     def start(self) -> S:
@@ -35,16 +35,16 @@ class Matcher(Protocol[S]):
         """Tell whether the pattern matches a whole name in this state."""
 
     def joined(self, known: S | None, state: S) -> tuple[S, S] | None:
-        """Return both states together, and what the second one adds; None if that is nothing."""
+        """Return both states together, and what the second adds; None if nothing."""
 
 
 def takes_all_below(matcher: Matcher[S], state: S, separator: str = "/") -> bool:
-    """Tell whether the pattern matches whatever stands directly in a scope."""
+    """Tell whether the pattern matches every name directly in a scope."""
     return matcher.accepts(matcher.step(state, separator + _ANYTHING))
 
 
 class GlobMatcher:
-    """A glob as a machine without memory: its states are sets of places in the glob, as bits.
+    """A glob as a finite automaton: its states are sets of positions in the glob, as bits.
 
     Args:
         alternatives: token lists as `globs.parse_glob` gives them.
@@ -83,7 +83,7 @@ class GlobMatcher:
         return bool(state & self._end)
 
     def joined(self, known: int | None, state: int) -> tuple[int, int] | None:
-        """Return both states together, and what the second one adds; None if that is nothing."""
+        """Return both states together, and what the second adds; None if nothing."""
         more = state & ~(known or 0)
         return ((known or 0) | more, more) if more else None
 
@@ -99,7 +99,7 @@ class GlobMatcher:
         return self._skipped(found)
 
     def _skipped(self, state: int) -> int:
-        """Add the places behind what may match nothing."""
+        """Add the positions after tokens that may match nothing."""
         while True:
             more = (state & (self._stars | self._globstars)) << 1
             more |= (state & self._directories) << 2
@@ -120,7 +120,7 @@ class GlobMatcher:
 
 
 def _with_directories(tokens: Sequence[str]) -> list[str]:
-    """Return tokens in which `**/` that stands for whole segments takes two places."""
+    """Return tokens in which `**/` for whole segments takes two positions."""
     out: list[str] = []
     at = 0
     while at < len(tokens):
@@ -135,11 +135,11 @@ def _with_directories(tokens: Sequence[str]) -> list[str]:
 
 
 class TextMatcher:
-    """A function that takes whole names: its states are the names, of each object a few.
+    """A function of whole names: its states are the names, a few for each object.
 
     Args:
         matches: tells whether a name is matched.
-        budget: how many names are looked at in all, before of each object only the first is.
+        budget: how many names are tried in all; after that one for each object.
     """
 
     start = frozenset({""})

@@ -1,4 +1,4 @@
-"""One pattern, as it is typed.
+"""One pattern, as typed.
 
     net/l1            exactly this key or object path; else the whole scope of this name
     net/l1/           the whole scope
@@ -7,8 +7,8 @@
     =a*b              exactly this key or object path, whatever it contains
     @FILE             the patterns in FILE, one a line; empty lines and lines with # are left out
 
-A word with glob characters that is a name as it stands selects that name. Wherever a name is
-looked up as it stands, the spelling that `printable` gives it serves as well.
+A word with glob characters that is also a literal name selects that name. Literal names may be
+spelled as `printable` does.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ MAX_FILE_SIZE = 256 << 20
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """A pattern that has been read but not yet held against names.
+    """A parsed pattern.
 
     Attributes:
         text: the pattern as typed.
@@ -51,7 +51,7 @@ class Pattern:
 
         Raises:
             SelectionError: the pattern is empty or its regular expression is malformed. A
-                malformed glob is only found by `regex`, as it may still be the name of a tensor.
+                malformed glob is reported by `regex` only, since it may be the name of a tensor.
         """
         if text.startswith("re:"):
             return cls(text, "regex", text[3:], _compile_regex(text))
@@ -63,7 +63,7 @@ class Pattern:
 
     @property
     def regex(self) -> re.Pattern[str]:
-        """The regular expression: to `search` with for `re:`, to `fullmatch` with for a glob.
+        """The regular expression, for `search` with `re:`, for `fullmatch` with a glob.
 
         Raises:
             SelectionError: the glob is malformed.
@@ -74,7 +74,7 @@ class Pattern:
 def expand_files(text: str) -> Iterator[str]:
     """Yield `text`, or the patterns in the file that it names with `@`.
 
-    A pattern in a file may be `@OTHER`, relative to the folder of the file it stands in.
+    A pattern in a file may be `@OTHER`, relative to the folder of that file.
 
     Raises:
         MissingFileError, FileAccessError: a file cannot be read.
@@ -119,7 +119,7 @@ def _read_lines(path: str) -> list[str]:
 def _compile_regex(text: str) -> re.Pattern[str]:
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # `re` warns of spellings whose meaning may change
+            warnings.simplefilter("ignore")  # `re` warns about syntax that may change
             return re.compile(text[3:])
     except (re.error, OverflowError, RecursionError) as error:
         raise SelectionError(f"'{shortened(text)}' is not a regular expression: {error}") from error

@@ -1,4 +1,4 @@
-"""Choose tensors by patterns over their keys and object paths, and by what they are."""
+"""Choosing tensors by patterns over their names, and by kind."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Named(Protocol):
 
     @property
     def kind(self) -> str:
-        """What the tensor is, one of `KINDS`."""
+        """One of `KINDS`."""
 
 
 N = TypeVar("N", bound=Named)
@@ -44,7 +44,7 @@ _WITHOUT_MARKS = dict.fromkeys(map(ord, "*?[]{}()^$\\+|!"))
 
 @dataclass(frozen=True, slots=True)
 class SelectionRule:
-    """A pattern and whether it takes tensors in or leaves them out.
+    """A pattern that includes or excludes tensors.
 
     Attributes:
         text: the pattern as typed; `@FILE` stands for all patterns in the file.
@@ -57,25 +57,24 @@ class SelectionRule:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A rule with its patterns parsed; `@FILE` has any number of them."""
+    """A rule with its parsed patterns; `@FILE` has any number of them."""
 
     patterns: tuple[Pattern, ...]
     include: bool
 
 
 class Selector:
-    """Rules that are applied from left to right, the later ones winning.
+    """Rules applied from left to right; later ones win.
 
-    Without rules, or where the first one excludes, everything is selected to begin with;
-    otherwise nothing is.
+    Without rules, or if the first one excludes, everything is selected at first; otherwise nothing.
 
     Args:
-        rules: the rules in order.
-        kinds: words of `KINDS`; where there are any, only tensors of these kinds are left
-            in the end. A kind that no tensor is of is no error.
+        rules: in order.
+        kinds: words of `KINDS`; if given, only tensors of these kinds stay in the end. A kind
+            without tensors is no error.
 
     Attributes:
-        steps: the rules, parsed.
+        steps: the parsed rules.
         kinds: as given.
 
     Raises:
@@ -92,12 +91,12 @@ class Selector:
 
     @property
     def selects_all(self) -> bool:
-        """True where there is nothing to choose by."""
+        """True without rules and kinds."""
         return self.from_all and not any(step.patterns for step in self.steps) and not self.kinds
 
     @property
     def from_all(self) -> bool:
-        """True where everything is selected before the first rule."""
+        """True if everything is selected before the first rule."""
         return not self.steps or not self.steps[0].include
 
     def with_rules(
@@ -114,29 +113,28 @@ class Selector:
 
     @classmethod
     def of(cls, steps: Iterable[Step], *, kinds: Iterable[str] = ()) -> Selector:
-        """Return a selector with rules that are parsed already."""
+        """Return a selector of parsed rules."""
         selector = cls(kinds=kinds)
         selector.steps = tuple(steps)
         return selector
 
     def select(self, names: Sequence[N], *, strict: bool = True) -> list[N]:
-        """Return the selected ones of `names`, of which no graph is known, in their order.
+        """Return the selected ones of `names`, in order, without an object graph.
 
         Args:
-            names: what there is.
+            names: all of them.
             strict: whether a pattern that selects nothing is an error.
 
         Raises:
-            SelectionError: a pattern selects nothing by itself; the message names near misses.
-                Or a glob is malformed.
+            SelectionError: a pattern selects nothing by itself (the message names near misses), or
+                a glob is malformed.
         """
         return self.choose([Listed(names)], strict=strict).chosen
 
     def choose(self, parts: Sequence[Listed[N]], *, strict: bool = True) -> Choice[N]:
-        """Choose from what one or more checkpoints have.
+        """Choose from the tensors of one or more checkpoints.
 
-        A pattern that leaves out a scope leaves in what a path leads to that enters no scope which
-        is left out.
+        Excluding a scope keeps a tensor in it that also has a path outside of all excluded scopes.
 
         Args:
             parts: the tensors, by checkpoint.
@@ -182,8 +180,7 @@ class Listed(Generic[N]):
 
     Attributes:
         rows: the tensors.
-        ckpt: the checkpoint, whose object graph may have further names for them; None if there is
-            no other name than those in the rows.
+        ckpt: the checkpoint, for further names by its object graph; None if there are none.
     """
 
     rows: Sequence[N]
@@ -192,11 +189,11 @@ class Listed(Generic[N]):
 
 @dataclass(frozen=True, slots=True)
 class LeftIn(Generic[N]):
-    """What scopes that are left out did to the tensors of one checkpoint.
+    """The effect of excluded scopes on the tensors of one checkpoint.
 
     Attributes:
-        rows: those that were in such a scope and stay, as another path leads to them.
-        scopes: the objects that are left out with what only they lead to.
+        rows: those in such a scope that stay, because another path leads to them.
+        scopes: the excluded objects.
     """
 
     rows: list[N]
@@ -208,8 +205,8 @@ class Choice(Generic[N]):
     """The answer of `Selector.choose`.
 
     Attributes:
-        chosen: what is selected.
-        left_in: by checkpoint; empty where nothing was left out.
+        chosen: the selected tensors.
+        left_in: by checkpoint; empty if nothing was excluded.
     """
 
     chosen: list[N]
@@ -217,11 +214,11 @@ class Choice(Generic[N]):
 
 
 class _Hits(NamedTuple):
-    """What a pattern selects, by position.
+    """The positions that a pattern selects.
 
     Attributes:
-        all: of everything.
-        named: of what it selects by more than a scope.
+        all: all of them.
+        named: those that it selects by more than a scope.
         scopes: objects, by part.
     """
 
@@ -231,7 +228,7 @@ class _Hits(NamedTuple):
 
 
 class _Leaving(Generic[N]):
-    """What patterns leave out, as they are applied one after the other."""
+    """Collects what patterns exclude."""
 
     def __init__(self, index: _NameIndex[N]) -> None:
         self._index = index
@@ -239,7 +236,7 @@ class _Leaving(Generic[N]):
         self._scopes: dict[int, set[int]] = {}
 
     def add(self, hits: _Hits) -> set[int]:
-        """Return the positions of what goes out with these hits."""
+        """Return the positions that these hits exclude."""
         self._within |= hits.all - hits.named
         for part, scopes in hits.scopes.items():
             self._scopes.setdefault(part, set()).update(scopes)
@@ -249,18 +246,18 @@ class _Leaving(Generic[N]):
         return gone | hits.named
 
     def take_back(self, taken: set[int]) -> None:
-        """Forget what a later pattern takes in again."""
+        """Forget what a later pattern includes again."""
         self._within -= taken
 
     def result(self) -> list[LeftIn[N]]:
-        """Return what was left in, by part."""
+        """Return what stayed, by part."""
         if not self._scopes:
             return []
         return self._index.left_in(self._within, self._scopes)
 
 
 class _NameIndex(Generic[N]):
-    """All names of what can be selected, with what makes finding them quick."""
+    """All names that can be selected, indexed for quick search."""
 
     def __init__(self, parts: Sequence[Listed[N]]) -> None:
         self._parts = parts
@@ -300,7 +297,7 @@ class _NameIndex(Generic[N]):
         return found
 
     def outside(self, hits: set[int], scopes: dict[int, set[int]]) -> set[int]:
-        """Return which of some positions a path leads to that enters none of the scopes."""
+        """Return the positions that have a path outside of all these scopes."""
         found: set[int] = set()
         for part, (graph, numbers) in self._graphs.items():
             within = {key for key, number in numbers.items() if number in hits}
@@ -318,7 +315,7 @@ class _NameIndex(Generic[N]):
         return found
 
     def complaint(self, pattern: Pattern) -> str:
-        """Say that a pattern selects nothing, and what may have been meant."""
+        """Return the message for a pattern that selects nothing, with near misses."""
         start = f"pattern '{shortened(pattern.text)}' selects nothing"
         short = {**self._keys.numbered(), **self._paths.numbered()}
         if not short:
@@ -342,7 +339,7 @@ class _NameIndex(Generic[N]):
         return {number for column in self._columns for number in find(column, argument)}
 
     def _named(self, name: str) -> set[int]:
-        """Return the positions of the tensors that have exactly this name, of whatever sort."""
+        """Return the positions of the tensors with exactly this name, of any sort."""
         for spelling in dict.fromkeys((name, unprintable(name))):
             hits = self._collect(_Column.exactly, spelling)
             for graph, numbers in self._graphs.values():
@@ -354,7 +351,7 @@ class _NameIndex(Generic[N]):
         return set()
 
     def _with_graphs(self, hits: set[int], find: Callable[[GraphNames], Found]) -> _Hits:
-        """Add what is found by graphs to what was found by keys and object paths."""
+        """Add the hits by graphs to those by keys and object paths."""
         every, named = set(hits), set(hits)
         scopes = {}
         for part, (graph, numbers) in self._graphs.items():
@@ -368,7 +365,7 @@ class _NameIndex(Generic[N]):
 
     @cached_property
     def _graphs(self) -> dict[int, tuple[GraphNames, dict[str, int]]]:
-        """The names by graph of each part that has a graph, and the positions of its keys."""
+        """For each part with a graph, its names by the graph and the positions of its keys."""
         found = {}
         start = 0
         for number, part in enumerate(self._parts):
@@ -389,7 +386,7 @@ def _search(matches: Callable[[str], object], graph: GraphNames) -> Found:
 
 
 class _Column:
-    """Names of one sort, each with the position of the tensor it belongs to."""
+    """Names of one sort, each with the position of its tensor."""
 
     def __init__(self, names: list[str], numbers: Sequence[int]) -> None:
         self._names = names

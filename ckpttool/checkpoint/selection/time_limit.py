@@ -1,9 +1,9 @@
-"""An end to regular expressions that try ever more ways to match.
+"""A time limit for regular expressions.
 
-`re` goes back over what it has matched, and an expression such as `(a+)+$` makes it do so in a
-number of ways that doubles with each character of a name. It looks for signals meanwhile, so a
-timer can end it, counting processor time so that a busy machine ends nothing. There is no timer
-outside of the main thread, where the system has none, and where a program has one of its own.
+`re` backtracks: for an expression such as `(a+)+$` the time doubles with each character of a name.
+It checks for signals meanwhile, so a timer can end it. The timer counts processor time, so that a
+busy machine does not trigger it. There is none outside of the main thread, on a system without
+timers, and in a program that uses the timer itself.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from ckpttool.errors import SelectionError
 from ckpttool.printable import printable
 
 R = TypeVar("R")
-# Processor time for so many names at once; thousands of names take milliseconds.
+# Processor time for some thousand names; these usually take milliseconds.
 SECONDS = 5.0
 _NAMES = 4096
 
 
 class TimeLimit:
-    """Ends what is done within it after `SECONDS` of processor time.
+    """Ends the block after `SECONDS` of processor time.
 
     Args:
         text: the expression as typed, for the error.
@@ -60,7 +60,7 @@ class TimeLimit:
             self._armed = False
 
     def renewing(self, function: Callable[[str], R]) -> Callable[[str], R]:
-        """Return a function of a name that begins the time anew after some thousand names."""
+        """Return a function of a name that restarts the timer after some thousand names."""
 
         def call(name: str) -> R:
             self._calls += 1

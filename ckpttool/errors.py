@@ -71,8 +71,7 @@ class CkptError(Exception):
             parts.append(f"offset {self.offset}")
         if self.key is not None:
             parts.append(f"key '{printable(self.key)}'")
-        parts.append(" ".join(printable(line) for line in self.message.splitlines()))
-        return ": ".join(map(_shortened, parts))
+        return ": ".join([*map(_shortened, parts), printable_line(self.message)])
 
 
 def _rebuild(kind: type[_E], args: tuple[object, ...], state: dict[str, object]) -> _E:
@@ -80,6 +79,11 @@ def _rebuild(kind: type[_E], args: tuple[object, ...], state: dict[str, object])
     error.args = args
     error.__dict__.update(state)
     return error
+
+
+def printable_line(text: str) -> str:
+    """Return a message as one printable line of bounded length."""
+    return _shortened(" ".join(printable(line) for line in text.splitlines()))
 
 
 def _shortened(text: str) -> str:

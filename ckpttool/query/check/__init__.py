@@ -1,10 +1,10 @@
-"""A checkpoint held against a lock.
+"""Checking a checkpoint against a lock.
 
 checkpoint  the comparison
-lock        a lock: reading it, its tensors by columns, and in which line each is
+lock        reading a lock: its tensors by columns, with their lines
 stream      JSON read piece by piece
-update      a lock written anew
+update      writing a lock
 metagraph   the variables of the MetaGraph
 finite      numbers that are not finite
-findings    what can come of it
+findings    problems and reports
 """

@@ -1,4 +1,4 @@
-"""Hold a checkpoint against a lock, from the two lists of tensors."""
+"""Checking a checkpoint against a lock, by the two lists of tensors."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Scope:
-    """The tensors that a check is about.
+    """The tensors to check.
 
     Attributes:
         found: those of the checkpoint, by key in the order of key bytes.
         locked: those of the lock, by key.
-        ignored: how many were left out by `--ignore`.
+        ignored: how many `--ignore` left out.
         variables: those that only the MetaGraph has.
     """
 
@@ -42,12 +42,12 @@ class Scope:
 
     @cached_property
     def compared(self) -> int:
-        """How many of them both have."""
+        """How many are in both."""
         return sum(map(self.locked.__contains__, self.found))
 
     @property
     def tensors(self) -> Sequence[TensorRow]:
-        """All of them, by key bytes, as the checkpoint or else the lock or the graph has them."""
+        """All of them, by key bytes, from the checkpoint, or else the lock or the graph."""
         if self.compared == len(self.locked) and not self.variables:
             return (
                 self.found.rows() if isinstance(self.found, RowsByKey) else [*self.found.values()]
@@ -68,23 +68,23 @@ def check(
     allow_extra: bool = False,
     on_progress: Progress | None = None,
 ) -> LockReport:
-    """Hold a checkpoint against a lock or its MetaGraph, look for numbers that are not finite.
+    """Check a checkpoint against a lock or its MetaGraph, and for numbers that are not finite.
 
     Args:
         ckpt: the checkpoint.
         lock: the lock; None to compare nothing.
         selector: which tensors, in the checkpoint and in the lock; all without one.
         ignore: patterns of tensors that are left out on both sides.
-        crc: whether to compare what is stored as crc32c.
-        finite: whether to read all numbers and to refuse those that are not finite.
-        graph: whether the variables of the MetaGraph have to be the tensors.
-        allow_extra: whether tensors are welcome that the lock, or the MetaGraph, does not have.
-        on_progress: called with the bytes that were read, and how many it will be.
+        crc: compare the stored crc32c.
+        finite: read all numbers and refuse those that are not finite.
+        graph: the variables of the MetaGraph must be the tensors.
+        allow_extra: accept tensors that the lock, or the MetaGraph, does not have.
+        on_progress: called with the bytes read, and their total.
 
     Raises:
-        SelectionError: a pattern selects nothing, or there is nothing left to look at.
+        SelectionError: a pattern selects nothing, or nothing is left to check.
         NotFoundError: there is no crc32c, or no MetaGraph, to compare.
-        CkptError: the checkpoint is damaged or not all there.
+        CkptError: the checkpoint is damaged or incomplete.
     """
     variables: GraphVariables | None = None
     if graph:
@@ -126,14 +126,14 @@ def survey(
     ignore: Iterable[str],
     variables: Sequence[TensorRow] = (),
 ) -> tuple[Source, Scope]:
-    """Return the checkpoint in short, and the tensors to look at.
+    """Return the checkpoint's summary, and the tensors to check.
 
-    A tensor that is selected in the checkpoint or in the lock is looked at in both. A pattern has
-    to select something in either, or among the variables that only the MetaGraph has.
+    A tensor selected in the checkpoint or in the lock is checked in both. A pattern must select
+    something in either, or among the variables that only the MetaGraph has.
 
     Raises:
-        SelectionError: a pattern selects nothing, or there is nothing left to look at.
-        CkptError: the checkpoint is damaged or not all there.
+        SelectionError: a pattern selects nothing, or nothing is left to check.
+        CkptError: the checkpoint is damaged or incomplete.
     """
     rows = tensor_rows(ckpt)
     source = Source.of(ckpt, rows)
@@ -171,12 +171,12 @@ def survey(
 
 
 def _is_news(locked: TensorRow, found: TensorRow | None) -> bool:
-    """Tell whether a tensor in the lock may be selected where the one in the checkpoint is not."""
+    """Tell whether a pattern may select a tensor in the lock but not in the checkpoint."""
     return found is None or (locked.kind, locked.object_path) != (found.kind, found.object_path)
 
 
 def compare(scope: Scope, lock: Lock, *, crc: bool, allow_extra: bool) -> list[LockFinding]:
-    """Return how the tensors of a checkpoint differ from those of a lock, problem by problem."""
+    """Return the differences between a checkpoint and a lock, problem by problem."""
     found, locked = scope.found, scope.locked
     doubtful: Iterable[str] = found
     if isinstance(found, RowsByKey) and isinstance(locked, LockRows):
@@ -198,12 +198,12 @@ def compare(scope: Scope, lock: Lock, *, crc: bool, allow_extra: bool) -> list[L
 
 
 def key_bytes(row: TensorRow) -> bytes:
-    """Return the key of a tensor as the file has it, by which tensors are sorted."""
+    """Return the key of a tensor as bytes, for sorting."""
     return encode_text(row.key)
 
 
 def checksums(row: TensorRow) -> dict[str, int | None]:
-    """Return the crc32c of each part of a tensor that has its own: by slice, or under ""."""
+    """Return the crc32c of a tensor by slice, or under "" for a whole one."""
     if row.slices:
         return {part.spec: part.crc32c for part in row.slices}
     return {"": row.crc32c}
@@ -222,7 +222,7 @@ def _differences(
         yield LockFinding("shape", locked, found, line)
     if crc and same:
         sums = checksums(found)
-        # What is stored without a checksum cannot be said to be the same.
+        # Without a stored checksum equality is unknown.
         if None in sums.values() or sums != checksums(locked):
             yield LockFinding("crc32c", locked, found, line)
 
@@ -249,7 +249,7 @@ def _require_checksums(scope: Scope, source: Source, lock: Lock) -> None:
 def _look_for_nonfinite(
     ckpt: Checkpoint, scope: Scope, lock: Lock | None, on_progress: Progress | None
 ) -> tuple[int, int, list[LockFinding]]:
-    """Return how many tensors and bytes were read, and what is wrong with them."""
+    """Return how many tensors and bytes were read, and the findings."""
     from ckpttool.query.check.finite import find_nonfinite, may_hold_floats
 
     require_apart(ckpt, [row.key for row in scope.found.values() if may_hold_floats(row)])
@@ -285,7 +285,7 @@ def _about(
     nonfinite: NonFinite | None = None,
     error: CkptError | None = None,
 ) -> LockFinding:
-    """Return what is wrong with the values of a tensor, beside what the lock has of it."""
+    """Return a finding about the values of a tensor, with its row and line in the lock."""
     locked = None if lock is None else lock.tensors.get(row.key)
     line = None if lock is None else lock.tensors.line(row.key)
     return LockFinding(problem, locked, row, line, nonfinite, error)

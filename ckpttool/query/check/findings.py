@@ -1,4 +1,4 @@
-"""What a check can find, and what it comes to."""
+"""The problems that a check can find, and its report."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ckpttool.query.check.finite import NonFinite
     from ckpttool.query.metagraph.variables import VariableRow
 
-# In the order in which they are told. Programs go by these names: none is ever renamed.
+# In the order in which they are shown. Programs rely on these names: none is ever renamed.
 Problem = Literal[
     "missing",
     "extra",
@@ -38,16 +38,16 @@ class LockFinding:
     """One thing that is wrong with one tensor.
 
     Attributes:
-        problem: what it is. `missing` from the checkpoint, `extra` in it, another `dtype`, `shape`
-            or `crc32c` than the lock has, a variable of the MetaGraph that is `graph-missing` from
-            it or of another dtype or shape there, a tensor that is no variable of that
-            (`graph-extra`), `not-finite` numbers, or `unreadable` values.
-        locked: the tensor in the lock; None where it is not there.
-        found: the tensor in the checkpoint; None where it is not there.
-        line: where the tensor stands in the lock; None where that cannot be told.
+        problem: `missing` from the checkpoint, `extra` in it, another `dtype`, `shape` or `crc32c`
+            than in the lock, a variable of the MetaGraph that is missing (`graph-missing`) or has
+            another dtype or shape, a tensor that is no variable of it (`graph-extra`),
+            `not-finite` numbers, or `unreadable` values.
+        locked: the tensor in the lock, if any.
+        found: the tensor in the checkpoint, if any.
+        line: of the tensor in the lock; None if unknown.
         nonfinite: the numbers that are not finite.
         error: why the values cannot be read.
-        graph: the variable of the MetaGraph, where the problem is about that.
+        graph: the variable of the MetaGraph, if the problem is about one.
     """
 
     problem: Problem
@@ -60,7 +60,7 @@ class LockFinding:
 
     @property
     def tensor(self) -> TensorRow:
-        """The tensor, as the checkpoint or else the lock or the MetaGraph has it."""
+        """The tensor in the checkpoint, or else in the lock or the MetaGraph."""
         tensor = self.found or self.locked
         if tensor is None and self.graph is not None:
             return variable_tensor(self.graph)
@@ -71,22 +71,22 @@ class LockFinding:
 
 @dataclass(frozen=True, slots=True)
 class LockReport:
-    """What came of a check, or of writing a lock anew.
+    """The result of a check, or of writing a lock.
 
     Attributes:
         source: the checkpoint.
-        lock: path of the lock; None where there was none to hold against.
-        tensors: those that were looked at, from the checkpoint and the lock, by key bytes.
-        compared: how many of them both have.
-        ignored: how many were left out by `--ignore`.
-        findings: what is wrong, or was until the lock was written.
+        lock: path of the lock, if any.
+        tensors: those checked, from the checkpoint and the lock, by key bytes.
+        compared: how many are in both.
+        ignored: how many `--ignore` left out.
+        findings: the problems; of an update those before it.
         read: how many tensors were read for numbers that are not finite.
         bytes_read: how many bytes that took.
         crc: whether the crc32c was compared.
-        finite: whether it was looked for numbers that are not finite.
-        allow_extra: whether tensors that the lock does not have are welcome.
-        update: what became of the lock; None where it was not to be written.
-        variables: how many variables of the MetaGraph were compared; None if none were to be.
+        finite: whether numbers were checked to be finite.
+        allow_extra: whether tensors that the lock does not have are accepted.
+        update: the effect on the lock; None for a check.
+        variables: how many variables of the MetaGraph were compared; None without that check.
     """
 
     source: Source
@@ -105,7 +105,7 @@ class LockReport:
 
     @property
     def verdict(self) -> LockVerdict:
-        """`"unknown"` if something could not be read, else `"failed"` if something is wrong."""
+        """`"unknown"` if something could not be read, else `"failed"` if there are problems."""
         if self.update is not None:
             return "ok"
         if self.count("unreadable"):
@@ -118,6 +118,6 @@ class LockReport:
 
 
 def variable_tensor(row: VariableRow) -> TensorRow:
-    """Return a variable of a MetaGraph that has no tensor like a tensor that there is."""
+    """Return a row for a variable of a MetaGraph without a tensor."""
     dtype = row.dtype or "unknown"
     return TensorRow(row.key, None, dtype, (), "other", 0, None, None, None, None)

@@ -1,4 +1,4 @@
-"""Numbers that are not finite: NaN and infinities, looked for in bounded memory."""
+"""Finding NaN and infinities, in bounded memory."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ckpttool.tensor.dtypes import dtype_of_name
 from ckpttool.tensor.values import Array
 
 _FLOATS = SMALL_FLOATS | {"float16", "float32", "float64", "complex64", "complex128"}
-# NumPy is many times faster with these once they are float32.
+# NumPy is many times faster with these as float32.
 _WIDENED = SMALL_FLOATS | {"float16"}
 _PIECE = 1 << 18
 
@@ -37,7 +37,7 @@ class NonFinite:
 
 
 def may_hold_floats(row: TensorRow) -> bool:
-    """Tell whether a tensor may hold numbers that are not finite; of an unknown dtype it may."""
+    """Tell whether a tensor may hold NaN or infinities; one of an unknown dtype may."""
     try:
         return dtype_of_name(row.dtype).name in _FLOATS
     except KeyError:
@@ -45,15 +45,15 @@ def may_hold_floats(row: TensorRow) -> bool:
 
 
 def find_nonfinite(ckpt: Checkpoint, key: str, on_bytes: Callable[[int], None]) -> NonFinite | None:
-    """Look for numbers that are not finite; every byte is held against its crc32c on the way.
+    """Find numbers that are not finite; the crc32c of all bytes is checked too.
 
     Args:
         ckpt: the checkpoint.
         key: a tensor that `may_hold_floats`.
-        on_bytes: called with the number of bytes that were read, as they come.
+        on_bytes: called with the number of bytes read, after each piece.
 
     Returns:
-        What was found; None if all numbers are finite.
+        The numbers; None if all are finite.
 
     Raises:
         CorruptError: the stored bytes are damaged.

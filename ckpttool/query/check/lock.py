@@ -1,8 +1,8 @@
-"""A lock: the listing of a checkpoint, kept to hold later checkpoints against.
+"""Reading a lock: the listing of a checkpoint, kept to check later checkpoints against it.
 
-It is what `ckpt ls --json` prints, but anybody may have changed it since: all that is used of it
-is checked first. What it says of places and sizes is not used. It is read tensor by tensor, and
-held by columns: a lock can list as many tensors as an index.
+A lock is the output of `ckpt ls --json`, but anybody may have changed it since: everything used is
+validated first. Places and sizes in it are not used. It is read tensor by tensor and held by
+columns, because a lock can list as many tensors as an index.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ckpttool.storage.source import open_input
 from ckpttool.tensor.shape import element_count
 
 SCHEMA = "ckpt.ls/1"
-# A line of a lock is about four times as long as the record in the index, of which 1 GiB is read.
+# A line of a lock is about four times as long as the record in an index, of which 1 GiB is read.
 MAX_SIZE = 4 << 30
 _FAMILY = SCHEMA.partition("/")[0]
 _HINT = f"a lock is what 'ckpt ls PATH --json' prints, of schema {SCHEMA}"
@@ -37,7 +37,7 @@ _CRC32C = re.compile(r"[0-9a-f]{8}\Z")
 _NO_SUM = -1
 # Whether a tensor has an object path; most follow from the key.
 _NO_PATH, _PATH_OF_KEY, _OTHER_PATH = range(3)
-# A key is text, or an object that holds its bytes. What precedes is not the end of another name.
+# A key is text, or an object with its bytes. The name is not the end of an escaped one.
 _KEY = re.compile(
     r'(?<!\\)"key"\s*:\s*'
     r'(?P<value>"[^"\\]*(?:\\.[^"\\]*)*"|\{\s*"base64"\s*:\s*"(?P<bytes>[^"\\]*)"\s*\})'
@@ -45,10 +45,7 @@ _KEY = re.compile(
 
 
 class LockRows(Mapping[str, TensorRow]):
-    """The tensors of a lock by key, in its order, without places and sizes.
-
-    A row is made when somebody looks at it. A crc32c is None where the lock has none.
-    """
+    """The tensors of a lock by key, in its order, without places and sizes."""
 
     def __init__(self) -> None:
         self._positions: dict[str, int] = {}
@@ -66,11 +63,11 @@ class LockRows(Mapping[str, TensorRow]):
         self._known: dict[tuple[int, ...], tuple[int, ...]] = {}
 
     def add(self, value: object, number: int) -> str:
-        """Take up the JSON of a tensor, and return its key.
+        """Add the JSON of a tensor, not yet validated, and return its key.
 
         Args:
-            value: of which anything may be wrong.
-            number: how many came before.
+            value: the JSON.
+            number: its position.
 
         Raises:
             CorruptError: the key comes a second time.
@@ -84,11 +81,11 @@ class LockRows(Mapping[str, TensorRow]):
             raise _FaultError(f"tensors[{number}]{error}") from error
 
     def place(self, line: int) -> None:
-        """Note the line in which the tensor stands that was taken up last."""
+        """Note the line of the tensor added last."""
         self._lines.append(line)
 
     def line(self, key: str) -> int | None:
-        """Return in which line a tensor stands, from 1; None if that is not known."""
+        """Return the line of a tensor, from 1; None if unknown."""
         at = self._positions.get(key)
         return None if at is None else self._lines[at] or None
 
@@ -119,14 +116,11 @@ class LockRows(Mapping[str, TensorRow]):
         return key in self._positions
 
     def has_checksums(self) -> bool:
-        """Tell whether there is a crc32c of any tensor or slice."""
+        """Tell whether any tensor or slice has a crc32c."""
         return bool(self._slices) or any(crc != _NO_SUM for crc in self._crcs)
 
     def unlike(self, rows: BundleRows, *, crc: bool) -> Iterator[str]:
-        """Yield the keys of tensors of a bundle that are not the same here, or not here.
-
-        A partitioned tensor may be yielded though it is the same.
-        """
+        """Yield the keys of a bundle's tensors that are missing here or may differ."""
         ats = map(self._positions.get, rows.keys)
         dtypes, shapes, crcs, slices = self._dtypes, self._shapes, self._crcs, self._slices
         described = zip(rows.keys, ats, rows.dtypes, rows.shapes, strict=True)
@@ -183,7 +177,7 @@ class LockRows(Mapping[str, TensorRow]):
         return object_path(key) if self._named[at] == _PATH_OF_KEY else None
 
     def _shape(self, value: object) -> tuple[int, ...]:
-        # What is known was checked; True would be taken for 1.
+        # Known shapes are validated; True would equal 1.
         if isinstance(value, list) and {*map(type, value)} <= {int}:
             known = self._known.get(tuple(value))
             if known is not None:
@@ -208,7 +202,7 @@ class Lock:
 
 
 class _FaultError(ValueError):
-    """What is wrong with a lock, with the way to it from the top of the document."""
+    """A fault of a lock, with its path from the top of the document."""
 
 
 def read_lock(path: str) -> Lock:

@@ -23,11 +23,11 @@ _PROBLEMS: dict[Disagreement, Problem] = {
 
 @dataclass(frozen=True, slots=True)
 class GraphVariables:
-    """The variables of a MetaGraph beside the tensors of a checkpoint.
+    """The variables of a MetaGraph, compared with the tensors of a checkpoint.
 
     Attributes:
-        rows: the variables, and the tensors that none stands for.
-        absent: those of them that are not in the checkpoint, as tensors.
+        rows: the variables, and the tensors without one.
+        absent: the variables that are not in the checkpoint, as tensors.
     """
 
     rows: tuple[VariableRow, ...]
@@ -45,12 +45,12 @@ class GraphVariables:
         *,
         allow_extra: bool,
     ) -> list[LockFinding]:
-        """Return what is wrong, problem by problem.
+        """Return the findings, problem by problem.
 
         Args:
-            found: the tensors to look at, by key.
-            absent: those of the variables without a tensor that are to be looked at.
-            allow_extra: whether tensors are welcome that no variable stands for.
+            found: the tensors to check, by key.
+            absent: the variables without a tensor to check.
+            allow_extra: accept tensors without a variable.
         """
         wanted = found.keys() | {row.key for row in absent}
         wrong = [
@@ -64,7 +64,7 @@ class GraphVariables:
 
 
 def read_variables(ckpt: Checkpoint) -> GraphVariables:
-    """Hold the variables of the MetaGraphs beside a checkpoint against its tensors.
+    """Compare the variables of a checkpoint's MetaGraphs with its tensors.
 
     Raises:
         NotFoundError: there is no MetaGraph, or it cannot be compared.
@@ -76,7 +76,7 @@ def read_variables(ckpt: Checkpoint) -> GraphVariables:
     comparisons = compare_with_checkpoint(ckpt, read_graph_facts(path))
     if all(each.reason is not None for each in comparisons):
         raise NotFoundError(f"variables cannot be compared: {comparisons[0].reason}", path=path)
-    # What several MetaGraphs say alike is said once.
+    # Equal rows of several MetaGraphs are reported once.
     rows = {(row.key, row.disagreements): row for each in comparisons for row in each.rows}
     absent = {row.key: row for row in rows.values() if "missing" in row.disagreements}
     return GraphVariables(tuple(rows.values()), tuple(map(variable_tensor, absent.values())))

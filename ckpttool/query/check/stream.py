@@ -1,7 +1,7 @@
-"""JSON read piece by piece: of a document of many values only one has to be in memory.
+"""JSON read piece by piece: of a document of many values only one is in memory.
 
-A value is decoded as soon as all of it has come. Where there is more to come, an error near the
-end of what is there says only that more is needed.
+The standard library only reads whole documents. A value is decoded as soon as all of it is read;
+an error near the end of the text read so far only means that more is needed.
 """
 
 from __future__ import annotations
@@ -15,22 +15,18 @@ from typing import BinaryIO
 
 from ckpttool.coding.json_text import JsonError, repeated_member, strict_decoder
 
-# Of one value: an element of the array that is read element by element, or any other member.
+# The most characters of one value: an array element, or any other member.
 MAX_VALUE = 256 << 20
 _CHUNK = 1 << 20
 _MAX_DIGITS = 19  # those of the largest dimension
 _SPACE = re.compile(r"[ \t\n\r]*")
-# An error so near the end may come of the end: of "-Infinity", or of an escaped pair.
+# An error so near the end may be caused by it: in "-Infinity", or an escaped surrogate pair.
 _NEAR = 16
 _MARK = codecs.BOM_UTF8
 
 
 class NoUtf8Error(ValueError):
-    """What was read is no UTF-8.
-
-    Args:
-        offset: of the first byte that is not.
-    """
+    """The document is not UTF-8 from the byte at `offset`."""
 
     def __init__(self, offset: int) -> None:
         super().__init__("it is not UTF-8")
@@ -38,19 +34,19 @@ class NoUtf8Error(ValueError):
 
 
 class TooLargeError(ValueError):
-    """More bytes came than were allowed."""
+    """The document is larger than allowed."""
 
 
 class JsonStream:
     """A JSON document that is read once, from its beginning to its end.
 
     Args:
-        file: where it comes from; it may be a pipe.
+        file: may be a pipe.
         limit: how many bytes it may have.
 
     Raises, as all methods do:
         JsonError: it is not JSON.
-        NoUtf8Error, TooLargeError: it is no such text.
+        NoUtf8Error, TooLargeError: see there.
     """
 
     def __init__(self, file: BinaryIO, limit: int) -> None:
@@ -63,13 +59,13 @@ class JsonStream:
         self._text = ""
         self._start = self._at = 0  # the last value
         self._ended = False
-        # Of what precedes the text that is held, and then of what is before `_counted` in it.
+        # Lines before the held text, and before `_counted` in it.
         self._line = 1
         self._line_start = 0
         self._counted = 0
 
     def digest(self) -> bytes:
-        """Return the SHA-256 of what was read, without a mark of byte order."""
+        """Return the SHA-256 of the bytes read, without a byte order mark."""
         return self._hash.digest()
 
     def next(self) -> str:
@@ -122,7 +118,7 @@ class JsonStream:
         return self._text.find("\n", self._start, self._at) < 0
 
     def members(self) -> Iterator[str]:
-        """Pass an object and yield the names in it; who is given one has to pass its value."""
+        """Pass an object and yield its names; the caller must pass each value."""
         self.take("{", "Expecting an object")
         seen: set[str] = set()
         if self.next() == "}":
@@ -141,7 +137,7 @@ class JsonStream:
                 return
 
     def elements(self) -> Iterator[object]:
-        """Pass an array and yield what is in it."""
+        """Pass an array and yield its elements."""
         self.take("[", "Expecting an array")
         if self.next() == "]":
             self._at += 1
@@ -152,12 +148,12 @@ class JsonStream:
                 return
 
     def end(self) -> None:
-        """Make sure that nothing follows."""
+        """Check that nothing follows."""
         if self.next():
             raise self.error("Extra data", self._at)
 
     def error(self, message: str, at: int) -> JsonError:
-        """Return an error at a place in the text that is held."""
+        """Return an error at a place in the held text."""
         self._count(at)
         place = f"line {self._line}, column {at - self._line_start + 1}"
         return JsonError(f"{place}: it is not JSON: {message}")
@@ -175,17 +171,17 @@ class JsonStream:
         return error.pos > len(self._text) - _NEAR or error.msg.startswith("Unterminated string")
 
     def _count(self, at: int) -> None:
-        """Count lines as far as a place, which is never before the last one."""
+        """Count lines up to a place, which never goes back."""
         self._line += self._text.count("\n", self._counted, at)
         start = self._text.rfind("\n", self._counted, at) + 1
         self._line_start = start or self._line_start
         self._counted = at
 
     def _more(self) -> bool:
-        """Read on, and forget what has been passed; False if there was nothing more."""
+        """Read more and drop the passed text; False at the end."""
         if self._ended:
             return False
-        # As much again as is left: a long value is not looked at more than a few times.
+        # Double the held text: a long value is scanned only a few times.
         rest = self._text[self._at :]
         data = self._file.read(min(max(_CHUNK, len(rest)), self._left + 1))
         self._left -= len(data)
@@ -210,7 +206,7 @@ class JsonStream:
 
 
 def _integer(digits: str) -> int:
-    # Reading a number takes longer than the number is long.
+    # Converting digits takes more than linear time.
     if len(digits.lstrip("-")) > _MAX_DIGITS:
         raise JsonError(f"a number of {len(digits)} digits")
     return int(digits)

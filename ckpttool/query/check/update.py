@@ -1,4 +1,4 @@
-"""A lock written anew, with nothing in it that differs from one save to the next."""
+"""Writing a lock, without anything that differs from one save to the next."""
 
 from __future__ import annotations
 
@@ -35,25 +35,25 @@ def update_lock(
     ignore: Iterable[str] = (),
     crc: bool = False,
 ) -> LockReport:
-    """Make a lock say what a checkpoint has, or make one.
+    """Create a lock, or update it to a checkpoint.
 
-    Tensors that are not selected, or ignored, stay in the lock as they are.
+    Tensors that are not selected, or ignored, stay in the lock unchanged.
 
     Args:
         ckpt: the checkpoint.
         path: of the lock.
-        lock: what it says now; None where there is none yet.
-        spell: writes the text of a lock, from a checkpoint in short and rows by key bytes.
+        lock: its present contents; None if there is none yet.
+        spell: writes the text of a lock, from the checkpoint's summary and rows by key bytes.
         selector: which tensors; all without one.
         ignore: patterns of tensors that are left out.
-        crc: whether the lock is to hold the crc32c of its tensors.
+        crc: store the crc32c of the tensors in the lock.
 
     Returns:
-        What was different, and what became of the lock. It is not touched if it would not change.
+        The differences, and the effect on the lock. It is not touched if it would not change.
 
     Raises:
-        SelectionError: a pattern selects nothing, or there is nothing left to write.
-        DestinationError: somebody else has made the lock meanwhile.
+        SelectionError: a pattern selects nothing, or nothing is left to write.
+        DestinationError: somebody created the lock meanwhile.
         CkptError: the checkpoint is damaged, or the lock cannot be written.
     """
     source, scope = survey(ckpt, lock, selector, ignore)
@@ -83,12 +83,12 @@ def update_lock(
 
 
 class _Merged(Collection[TensorRow]):
-    """The rows of the new lock, by key bytes, made whenever somebody goes over them.
+    """The rows of the new lock, by key bytes, made anew for each iteration.
 
     Args:
-        scope: what is to be in it as the checkpoint has it.
-        lock: of which the rest stays.
-        crc: whether the lock is to hold the crc32c of the tensors of the checkpoint.
+        scope: the tensors from the checkpoint.
+        lock: the other tensors come from it.
+        crc: keep the crc32c of the tensors from the checkpoint.
     """
 
     def __init__(self, scope: Scope, lock: Lock | None, *, crc: bool) -> None:
@@ -118,7 +118,7 @@ def _settled_source(source: Source) -> Source:
 
 
 def _settled(row: TensorRow, *, crc: bool) -> TensorRow:
-    """Return a row without places, and without the size of what has no fixed size."""
+    """Return a row without places, and without sizes that are not fixed."""
     try:
         size = dtype_of_name(row.dtype).size
     except KeyError:
@@ -142,12 +142,12 @@ def _spell(
     rows: Collection[TensorRow],
     write: Callable[[bytes], object],
 ) -> None:
-    """Spell a lock out, piece by piece."""
+    """Write a lock piece by piece."""
     spell(source, rows, cast(TextIO, _Bytes(write)))
 
 
 class _Bytes:
-    """A stream of text that goes on as bytes."""
+    """A stream that passes text on as bytes."""
 
     def __init__(self, write: Callable[[bytes], object]) -> None:
         self._write = write

@@ -1,6 +1,6 @@
 """Answers about a graph.
 
-summary    a graph in full
-variables  its variables against the tensors of a checkpoint
-document   a graph file on its way to JSON, text or bytes, and back
+summary    the full facts of a graph
+variables  its variables compared with the tensors of a checkpoint
+document   converting a graph file to JSON, text or bytes, and back
 """

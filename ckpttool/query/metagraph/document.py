@@ -1,4 +1,4 @@
-"""A graph file on its way to JSON, text or bytes, and back."""
+"""Converting a graph file to JSON, text or bytes, and back."""
 
 from __future__ import annotations
 
@@ -55,19 +55,14 @@ _SLICE = 1 << 22
 
 @dataclass(frozen=True, slots=True)
 class GraphAddress:
-    """Where a graph is.
-
-    Attributes:
-        path: the file.
-        warnings: what the user should know about the way it was found.
-    """
+    """The file of a graph, and warnings for the user about the way it was found."""
 
     path: str
     warnings: tuple[str, ...] = ()
 
 
 def find_graph(typed: str) -> GraphAddress:
-    """Return the graph file that is meant by a path.
+    """Return the graph file that a path means.
 
     Args:
         typed: a graph file, the folder of a SavedModel or of a SessionBundle export, or anything
@@ -102,7 +97,7 @@ def find_graph(typed: str) -> GraphAddress:
 
 
 def _is_of_checkpoint(path: str) -> bool:
-    """Tell whether a file stands for a checkpoint and is not a graph."""
+    """Tell whether a path means a checkpoint and is not a graph file."""
     name = os.path.basename(path)
     if name.endswith(META_SUFFIX):
         return False
@@ -118,12 +113,12 @@ def choose_graph(
     whole: bool = False,
     fields: Sequence[str] = (),
 ) -> GraphDocument:
-    """Return the part of a graph file that is asked for.
+    """Return part of a graph file.
 
     Args:
         document: the whole file.
-        tags: of the MetaGraph of a SavedModel, in any order; None for the only one there is.
-        whole: keep a SavedModel as it is.
+        tags: of the MetaGraph of a SavedModel, in any order; None for the only one.
+        whole: keep the whole SavedModel.
         fields: the fields of the MetaGraph; all by default.
 
     Raises:
@@ -139,16 +134,16 @@ def write_graph(
     write: Callable[[bytes], object],
     json_form: JsonForm | None = None,
 ) -> tuple[Loss, ...]:
-    """Write a graph, piece by piece where that can be.
+    """Write a graph in pieces.
 
     Args:
-        document: what to write.
+        document: the graph.
         form: "json", "pbtxt" for protobuf's text, or "pb" for its bytes.
         write: takes the pieces.
         json_form: how to write JSON.
 
     Returns:
-        What this form does not have, or has in another way.
+        What this form lacks, or has in another form.
     """
     if form == "pb":
         _in_slices(document.data(), write)
@@ -164,7 +159,7 @@ def write_graph(
 
 
 def losses(document: GraphDocument, form: GraphForm, json_form: JsonForm) -> tuple[Loss, ...]:
-    """Return what a form of a graph does not have, or has in another way, without writing it."""
+    """Return the losses of `write_graph` without writing."""
     if form == "pb":
         return ()
     return document.text_losses() if form == "pbtxt" else document.json_losses(json_form)
@@ -180,17 +175,14 @@ def save_graph(
 ) -> tuple[Loss, ...]:
     """Write a graph to a file, which appears when it is complete.
 
-    A MetaGraph that goes to a file by the name of a SavedModel becomes one.
+    A MetaGraph becomes a SavedModel if the file has the name of one.
 
     Args:
-        document: what to write.
-        form: as in `write_graph`.
+        document: the graph.
+        form: as in `write_graph`, like the result.
         path: of the file; its folder must exist.
         json_form: how to write JSON.
-        force: replace a file that exists.
-
-    Returns:
-        What this form does not have, or has in another way.
+        force: replace an existing file.
 
     Raises:
         DestinationError: the file exists, or is the one that was read.

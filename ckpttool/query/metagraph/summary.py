@@ -1,4 +1,4 @@
-"""A graph in full: what is in the file, and whether its variables are those of the checkpoint."""
+"""The full facts of a graph, and whether its variables are those of the checkpoint."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class GraphReport:
     """A MetaGraph in full.
 
     Attributes:
-        facts: what is in the file.
-        variables: those of the graph; without a checkpoint, as the graph alone has them.
-        comparison: what came of holding them against the checkpoint; None without one.
+        facts: from the file.
+        variables: those of the graph; without a checkpoint, by the graph alone.
+        comparison: of the variables with the checkpoint; None without one.
     """
 
     facts: GraphFacts
@@ -43,9 +43,9 @@ class GraphReports:
 
     Attributes:
         path: the file.
-        source: the checkpoint that belongs to it; None where there is none.
+        source: its checkpoint, if any.
         graphs: the MetaGraphs in the order of the file.
-        warnings: what the user should know about the way the file was found.
+        warnings: for the user, about the way the file was found.
         problems: what could not be read, and why.
     """
 
@@ -57,9 +57,7 @@ class GraphReports:
 
 
 def describe_graphs(typed: str) -> GraphReports:
-    """Tell everything about the graph that an address means.
-
-    A checkpoint that it belongs to need not be there.
+    """Return the full facts of the graph that an address means, with or without a checkpoint.
 
     Args:
         typed: a graph file, a SavedModel, an export, or a checkpoint with a graph beside it.
@@ -97,7 +95,7 @@ def describe_graphs(typed: str) -> GraphReports:
 def compare_with_checkpoint(
     ckpt: Checkpoint, graphs: tuple[GraphFacts, ...]
 ) -> tuple[VariableComparison, ...]:
-    """Hold the variables of each MetaGraph of a file against a checkpoint.
+    """Compare the variables of each MetaGraph of a file with a checkpoint.
 
     Raises:
         CkptError: the object graph of the checkpoint cannot be read.
@@ -119,7 +117,7 @@ def compare_with_checkpoint(
 
 
 def _checkpoint_of(typed: str, path: str, problems: list[str]) -> Location | None:
-    """Return the checkpoint that a graph file belongs to, if there is one."""
+    """Return the checkpoint of a graph file, if any."""
     try:
         location = locate(typed)
     except (MissingFileError, NotFoundError):

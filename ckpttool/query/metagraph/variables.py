@@ -1,8 +1,8 @@
-"""The variables of a MetaGraph held against the tensors of a checkpoint.
+"""The variables of a MetaGraph compared with the tensors of a checkpoint.
 
-Those of a name-based checkpoint are known by the keys that the graph's Saver looks for, and by the
-collections of the graph. A SavedModel of TensorFlow 2 has an object graph, whose objects are
-brought together with those of the checkpoint along edges of the same name.
+In a name-based checkpoint they are found by the keys that the graph's Saver looks for, and by the
+graph's collections. A SavedModel of TensorFlow 2 has an object graph; its objects are matched with
+those of the checkpoint along edges of the same name.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ckpttool.metagraph.variables import GraphVariable, ObjectVariable, SavedNod
 from ckpttool.objects.graph import Node, ObjectGraph
 
 Disagreement = Literal["missing", "extra", "dtype", "shape"]
-# In the order in which they are told.
+# In the order in which they are shown.
 DISAGREEMENTS: tuple[Disagreement, ...] = ("missing", "extra", "dtype", "shape")
 _VALUE = "VARIABLE_VALUE"
 _Shape = tuple[int, ...]
@@ -26,16 +26,16 @@ _Shape = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class VariableRow:
-    """A variable of the graph, or a tensor that none stands for.
+    """A variable of the graph, or a tensor without one.
 
     Attributes:
-        key: of the tensor; of a variable without one, where it would be.
-        name: of the variable in the graph, or its object path; None for what is no variable.
-        dtype: in the graph; None where it does not say.
-        shape: in the graph, -1 for a dimension that is not fixed; None where it does not say.
+        key: of the tensor; of a variable without a tensor, the key that it would have.
+        name: of the variable in the graph, or its object path; None for a tensor without one.
+        dtype: in the graph; None if not stated.
+        shape: in the graph, -1 for a variable dimension; None if not stated.
         stored_dtype: in the checkpoint; None if it is not there.
         stored_shape: likewise.
-        restored: whether the graph's Saver restores it; None where it has none.
+        restored: whether the graph's Saver restores it; None without a Saver.
     """
 
     key: str
@@ -48,7 +48,7 @@ class VariableRow:
 
     @property
     def disagreements(self) -> tuple[Disagreement, ...]:
-        """How graph and checkpoint differ about it; a variable that is not saved may be missing."""
+        """The differences between graph and checkpoint; an unsaved variable may be missing."""
         if self.stored_dtype is None:
             return () if self.restored is False else ("missing",)
         if self.restored is None and self.name is None:
@@ -63,28 +63,28 @@ class VariableRow:
 
 @dataclass(frozen=True, slots=True)
 class VariableComparison:
-    """What came of holding a graph against a checkpoint.
+    """The comparison of a graph with a checkpoint.
 
     Attributes:
-        rows: the variables of the graph by key, then the tensors that it has none for.
-        reason: why nothing was compared; None where it was.
+        rows: the variables of the graph by key, then the tensors without one.
+        reason: why nothing was compared; None if it was.
     """
 
     rows: tuple[VariableRow, ...]
     reason: str | None = None
 
     def count(self, what: Disagreement) -> int:
-        """Return about how many there is such a disagreement."""
+        """Return how many rows have such a disagreement."""
         return sum(what in row.disagreements for row in self.rows)
 
     @property
     def agrees(self) -> bool:
-        """Whether nothing disagrees, as far as was looked at."""
+        """Whether nothing compared disagrees."""
         return not any(row.disagreements for row in self.rows)
 
     @property
     def unsaved(self) -> tuple[VariableRow, ...]:
-        """The variables that the Saver leaves alone and that are not in the checkpoint."""
+        """The variables that the Saver does not save and the checkpoint does not have."""
         return tuple(row for row in self.rows if row.restored is False and row.stored_dtype is None)
 
 
@@ -105,7 +105,7 @@ def compare_variables(
     *,
     others: Iterable[GraphFacts] = (),
 ) -> VariableComparison:
-    """Hold the variables of a graph against a checkpoint.
+    """Compare the variables of a graph with a checkpoint.
 
     Args:
         facts: the graph.
@@ -129,7 +129,7 @@ def compare_variables(
         known = {row.key for row in rows}
         for other in others:
             known |= {row.key for row in _matched(other.objects, graph, entries)}
-        # What is no variable has no place in the graph of a SavedModel: tables, iterators.
+        # Tables, iterators and the like are not variables in the graph of a SavedModel.
         candidates = {key for key in entries.keys() - known if key.endswith(f"/{_VALUE}")}
     extra = [
         VariableRow(key, None, None, None, entry.dtype.name, tuple(entry.shape), None)
@@ -147,7 +147,7 @@ def _merged(
     for variable in variables:
         groups.setdefault(variable.key, []).append(variable)
     for key, parts in groups.items():
-        # What is restored and what merely has the name of it may differ.
+        # Prefer the restored variable over one that only has its name.
         restored = [part for part in parts if part.restored] or parts
         first = restored[0]
         entry = entries.get(key)
@@ -170,7 +170,7 @@ def _matched(
     for path, variable, node in _walk(nodes, graph):
         keys = () if node is None else _value_keys(node)
         if node is not None and node.saver is not None:
-            continue  # it is stored in a way of its own
+            continue  # a registered saver stores it
         key = next(iter(keys), path)
         entry = entries.get(key)
         rows.append(
@@ -190,12 +190,7 @@ def _matched(
 def _walk(
     nodes: Sequence[SavedNode], graph: ObjectGraph | None
 ) -> Iterator[tuple[str, ObjectVariable, Node | None]]:
-    """Yield path and variable of each object that is one, with that of the checkpoint if any.
-
-    Args:
-        nodes: the objects of a SavedModel.
-        graph: the object graph of the checkpoint; None to go without one.
-    """
+    """Yield the path of each variable of a SavedModel, the variable, and its node in `graph`."""
     twins = {} if graph is None else _twins(nodes, graph)
     for number, path in saved_paths(nodes).items():
         variable = nodes[number].variable
@@ -204,7 +199,7 @@ def _walk(
 
 
 def _twins(nodes: Sequence[SavedNode], graph: ObjectGraph) -> dict[int, Node]:
-    """Return the object of the checkpoint for each of a SavedModel that has one, by number."""
+    """Return number of an object of a SavedModel -> its object in the checkpoint."""
     twins = {0: graph.nodes[0]} if nodes else {}
     queue = deque(twins)
     slots: list[tuple[int, int, str, int]] = []

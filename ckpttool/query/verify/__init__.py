@@ -1,19 +1,19 @@
 """Whether checkpoints are sound.
 
 addresses   all checkpoints that an address means
-checkpoint  one checkpoint with its graph, again while it is being saved
-bundle      the files of one checkpoint, by means of those below
-legacy     one checkpoint of format V1
-table      the index as a table, past what is damaged in it
+checkpoint  one checkpoint with its graph, checked again while it is being saved
+bundle      the files of one V2 checkpoint, by the modules below
+legacy     one V1 checkpoint
+table      the index as a table, damage skipped
 index      header and entries; slices against tensors
 slices     whether slices fill a tensor
 extents    where tensors lie in the data shards
 data       reading the data shards in parallel
-checksums  what follows from the checksums
+checksums  findings from the checksums
 objects    the object graph against the index
 metagraph  the graph, its files, and its variables against the tensors
 folder     leftovers, orphans and the state file
-names      what lies beside a checkpoint, listed once
-findings   what can be wrong
-report     what was looked at, and what came of it
+names      the names in a folder, listed once
+findings   the codes of findings
+report     subjects and reports
 """

@@ -1,4 +1,4 @@
-"""Whether checkpoints are sound: every one that an address means, and what lies beside them."""
+"""Verifying every checkpoint that an address means, and the other files of their folder."""
 
 from __future__ import annotations
 
@@ -30,13 +30,12 @@ def verify(
     """Verify every checkpoint that an address means.
 
     Args:
-        path: anything that names a checkpoint, or a folder: then all checkpoints in it, and what
-            lies beside them. Also a SavedModel, with or without variables.
-        fast: look at the indexes and at the sizes of the data shards alone; in files of format V1
-            at what describes the tensors.
-        jobs: how many threads may read; as many as there are processors by default.
-        on_progress: called now and then with the bytes that were read of one checkpoint, and how
-            many it will be.
+        path: anything that names a checkpoint, or a folder: then all checkpoints and other files in
+            it. Also a SavedModel, with or without variables.
+        fast: check only the indexes and the sizes of the data shards; in V1 files only the
+            description of the tensors.
+        jobs: how many threads may read; by default the number of processors.
+        on_progress: called now and then with the bytes read of one checkpoint, and their total.
 
     Raises:
         MissingFileError: there is no such checkpoint.
@@ -48,7 +47,7 @@ def verify(
 
 
 def find_subjects(path: str | os.PathLike[str]) -> list[Subject]:
-    """Return what an address means: one checkpoint, or those of a folder and last the folder.
+    """Return one checkpoint, or those of a folder and last the folder.
 
     Raises:
         MissingFileError: there is nothing.
@@ -79,7 +78,7 @@ def verify_each(
 
     Raises:
         FileAccessError: a checkpoint that was typed itself cannot be read.
-        UnsupportedError: likewise, it is beyond what can be verified.
+        UnsupportedError: likewise, it cannot be verified.
         MissingFileError: likewise, it was removed.
     """
     run = _Run(fast, jobs, on_progress)
@@ -93,13 +92,7 @@ def verify_each(
 
 
 class _Run:
-    """Verifies one subject after the other, those of a folder before the folder.
-
-    Args:
-        fast: as in `verify`, like the rest.
-        jobs: how many threads may read.
-        on_progress: told how far it is.
-    """
+    """Verifies one subject after the other, those of a folder before the folder."""
 
     def __init__(self, fast: bool, jobs: int | None, on_progress: Progress | None) -> None:
         self._fast = fast
@@ -107,7 +100,7 @@ class _Run:
         self._on_progress = on_progress
         self._patience = RetryTime()
         self._names: FolderNames | None = None
-        # Of the folder: how many data shards its checkpoints have, and how many were removed.
+        # Of the folder: shard count by checkpoint, and the number of checkpoints removed meanwhile.
         self._counts: dict[str, int | None] = {}
         self._gone = 0
 
@@ -121,11 +114,11 @@ class _Run:
         return Report(subject.path, subject.prefix, "graph", None, 0, 0, self._fast, findings)
 
     def folder(self, subject: Subject) -> Iterator[Report]:
-        """Look at what lies beside the checkpoints that were verified."""
+        """Check the other files of a folder whose checkpoints were verified."""
         for _ in range(_MAX_LOOKS):
             if self._counts or not self._gone:
                 break
-            # A trainer removed every one of them; by now there are others.
+            # A trainer removed all of them; there are others now.
             self._gone, self._names = 0, None
             for each in _in_folder(subject.path):
                 if each.kind == "checkpoint":
@@ -137,13 +130,13 @@ class _Run:
         self._counts, self._names, self._gone = {}, None, 0
 
     def checkpoint(self, subject: Subject) -> Iterator[Report]:
-        """Verify a checkpoint; one of a folder that was removed meanwhile is passed over."""
+        """Verify a checkpoint; one of a folder that was removed meanwhile is skipped."""
         report = self._look(subject)
         typed = subject.location is not None
         for _ in range(_MAX_LOOKS):
             if report is not None or not typed:
                 break
-            # What was typed may mean another checkpoint by now.
+            # The typed path may mean another checkpoint now.
             location = locate(subject.path)
             subject = Subject(subject.path, location.prefix, location=location)
             report = self._look(subject)
@@ -177,7 +170,7 @@ class _Run:
 
 
 def _in_folder(typed: str) -> list[Subject]:
-    """Return the checkpoints of a folder and the folder; nothing if it stands for a checkpoint."""
+    """Return the checkpoints of a folder and the folder; nothing if the path means a checkpoint."""
     clash = not typed.endswith(os.sep) and file_status(index_path(typed)) is not None
     if clash or not os.path.isdir(typed) or is_regular(os.path.join(typed, EXPORT_META)):
         return []

@@ -1,4 +1,4 @@
-"""One checkpoint, looked over from its index to the last byte of its data shards."""
+"""Verifying one V2 checkpoint, from its index to the last byte of its data shards."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from ckpttool.storage.work import Progress
 
 @dataclass(frozen=True, slots=True)
 class CheckpointResult:
-    """What was found in a checkpoint.
+    """The result of verifying a checkpoint.
 
     Attributes:
-        source: what it is; None where that cannot be told.
-        tensors: how many it has, as far as that can be told.
+        source: the checkpoint; None if its index is unreadable.
+        tensors: how many it has, as far as known.
         bytes_read: bytes of tensors whose checksums were computed.
-        findings: what is wrong, in the order of the files.
-        looked_at: the files as they were before.
+        findings: in the order of the files.
+        looked_at: the identities of its files before.
     """
 
     source: Source | None
@@ -49,15 +49,15 @@ def verify_bundle(
     jobs: int | None = None,
     on_progress: Progress | None = None,
 ) -> CheckpointResult:
-    """Look a bundle over.
+    """Verify a bundle.
 
     Args:
         prefix: path of the bundle without `.index`.
-        typed: how it was addressed.
-        names: what lies in its folder.
+        typed: its address.
+        names: the names in its folder.
         fast: do not open the data shards.
-        jobs: how many threads may read; as many as there are processors by default.
-        on_progress: called now and then with the bytes that were read and how many it will be.
+        jobs: how many threads may read; by default the number of processors.
+        on_progress: called now and then with the bytes read and their total.
 
     Raises:
         FileAccessError: the index cannot be read.
@@ -129,7 +129,7 @@ def _source(
 
 
 def identity_now(path: str) -> Identity | None:
-    """Return what changes when a file is replaced or written to; None if it is gone."""
+    """Return the identity of a file; None if it is gone."""
     try:
         return identity_of(os.stat(path))
     except OSError:
@@ -137,19 +137,19 @@ def identity_now(path: str) -> Identity | None:
 
 
 def changed_files(looked_at: Mapping[str, Identity | None]) -> list[str]:
-    """Return the files that are not any more what they were."""
+    """Return the files that changed since."""
     return [path for path, identity in looked_at.items() if identity != identity_now(path)]
 
 
 def changed_message(path: str) -> str:
-    """Say what became of a file that is not what it was."""
+    """Return the message for a changed file."""
     if identity_now(path) is None:
         return "the file was removed while the checkpoint was read"
     return "the file changed while the checkpoint was read; try again"
 
 
 def links_outside(paths: Iterable[str]) -> list[Finding]:
-    """Tell of files that are links to another folder."""
+    """Return findings for files that are links to another folder."""
     found = []
     for path in paths:
         if not os.path.islink(path):
@@ -162,9 +162,9 @@ def links_outside(paths: Iterable[str]) -> list[Finding]:
 
 
 def _is_being_written(prefix: str, survey: IndexSurvey) -> bool:
-    """Tell whether an index that makes no sense is one that TensorFlow is about to write.
+    """Tell whether TensorFlow is just writing an unreadable index.
 
-    It writes the index last and in place, beside a folder with the shards that are to come.
+    It writes the index last and in place, beside a folder with the coming shards.
     """
     if survey.tensors or survey.complete:
         return False

@@ -1,4 +1,4 @@
-"""One checkpoint with all that belongs to it; looked at again while somebody saves it."""
+"""Verifying one checkpoint with its graph, again while somebody saves it."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from ckpttool.query.verify.report import Report, Subject
 from ckpttool.storage.source import Identity
 from ckpttool.storage.work import Progress
 
-# How long is waited, in all, for saves that are under way.
+# Seconds to wait, in all, for running saves.
 _PATIENCE = 5.0
 _SHORTEST, _LONGEST = 0.02, 0.5
-# A save that is under way writes all the time.
+# A running save has written within these seconds.
 _FRESH = 60.0
 _LISTING = 0.02
 _Looks = Mapping[str, Identity | None]
@@ -29,21 +29,20 @@ _UNSETTLED = ("changed-while-reading", "being-written")
 
 
 class RetryTime:
-    """What is left of the time for looking at checkpoints again."""
+    """The time left for verifying checkpoints again."""
 
     def __init__(self) -> None:
         self.left = _PATIENCE
         self._listed: tuple[str, float, list[str]] = ("", 0.0, [])
 
     def spend(self, seconds: float) -> None:
-        """Take from it."""
+        """Subtract from it."""
         self.left -= seconds
 
     def is_being_saved(self, prefix: str) -> bool:
-        """Tell whether TensorFlow has, or had just now, a folder for a checkpoint that it saves.
+        """Tell whether TensorFlow's temporary folder for a checkpoint exists, or did just now.
 
-        It moves new data to its place before it writes the index, so for a moment they do not
-        agree.
+        It moves new data to its place before it writes the index; for a moment they disagree.
         """
         folder, base = os.path.split(prefix)
         for name in self._temporary(folder):
@@ -55,7 +54,7 @@ class RetryTime:
         return False
 
     def _temporary(self, folder: str) -> list[str]:
-        """Return what may be such folders; a listing is good for a moment."""
+        """Return possible names of such folders, from a recent listing."""
         of, when, names = self._listed
         if of != folder or not when or time.monotonic() - when > _LISTING:
             with suppress(OSError, ValueError):
@@ -73,18 +72,10 @@ def verify_checkpoint(
     jobs: int | None,
     on_progress: Progress | None,
 ) -> Report | None:
-    """Verify a checkpoint, again if somebody wrote to it meanwhile or is about to.
-
-    Args:
-        subject: the checkpoint.
-        names: what lies in its folder.
-        patience: for how long to look again.
-        fast: as in `integrity.verify`, like the next.
-        jobs: how many threads may read.
-        on_progress: told how far it is.
+    """Verify a checkpoint, again if somebody writes to it; the last three arguments as in `verify`.
 
     Returns:
-        What was found; None if the checkpoint was removed.
+        The report; None if the checkpoint was removed.
 
     Raises:
         CkptError: it was typed itself and cannot be read.
@@ -112,11 +103,7 @@ def _look(
     jobs: int | None,
     on_progress: Progress | None,
 ) -> tuple[Report | None, _Looks]:
-    """Look a checkpoint over once.
-
-    Returns:
-        What was found, None if it is gone; and the files as they were before.
-    """
+    """Verify a checkpoint once; return the report, None if it is gone, and the files before."""
     prefix, place = subject.prefix, subject.place
     try:
         result = _look_at_files(subject, names, fast, jobs, on_progress)
@@ -125,7 +112,7 @@ def _look(
     except CkptError as error:
         if subject.location is not None:
             raise
-        # Others of the folder can be looked at all the same.
+        # The others of the folder are still verified.
         failed = (finding_of(error, "unreadable", prefix),)
         return Report(subject.path, prefix, "checkpoint", None, 0, 0, fast, failed), {}
     findings = result.findings
@@ -133,7 +120,7 @@ def _look(
         message = "there is a V2 checkpoint of the same name, which TensorFlow reads"
         findings += (finding("same-name", message, index_path(prefix)),)
     if place.meta_path is not None and not fast:
-        # Few checkpoints have a graph beside them; only those need what reads one.
+        # Imported late: few checkpoints have a graph.
         from ckpttool.query.verify.metagraph import check_beside
 
         findings += tuple(
@@ -187,12 +174,12 @@ def _look_at_files(
 
 
 def _is_unsettled(report: Report, looked_at: _Looks, subject: Subject, patience: RetryTime) -> bool:
-    """Tell whether another look may find something else."""
+    """Tell whether verifying again may give another result."""
     if any(each.code in _UNSETTLED for each in report.findings):
         return True
     if not report.count("damage") or patience.left <= 0:
         return False
-    # In this order: a save that is over by now has changed the files.
+    # In this order: a save that has just ended has changed the files.
     return patience.is_being_saved(subject.prefix) or bool(changed_files(looked_at))
 
 

@@ -1,4 +1,4 @@
-"""What follows from the checksums that were computed."""
+"""The findings from computed checksums."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from ckpttool.query.verify.names import FolderNames
 from ckpttool.storage.source import RandomAccessFile
 from ckpttool.tensor.dtypes import STRING, VARIANT
 
-# How much of a sibling is looked at to find out whether it holds the data that an index is for.
+# How much of a sibling is read to find out whether an index belongs to its data.
 _MAX_SIBLINGS = 20
 _MAX_SAMPLES = 8
 _MAX_SAMPLE = 1 << 20
 
 
 def judge(shard: Shard) -> list[Finding]:
-    """Return what is wrong with the bytes of a data shard that was read."""
+    """Return the findings for the bytes of a data shard."""
     findings: list[Finding] = []
     told: set[int] = set()
     unread = 0
@@ -31,7 +31,7 @@ def judge(shard: Shard) -> list[Finding]:
             if extent.error.path is None:
                 findings += _bad_inside(shard, extent)
             elif id(extent.error) not in told:
-                # Of a file that cannot be opened all extents have the same error.
+                # All extents of a file that cannot be opened share one error.
                 told.add(id(extent.error))
                 findings.append(_unreadable(shard, extent, extent.error))
         elif extent.crc is not None:
@@ -46,9 +46,9 @@ def judge(shard: Shard) -> list[Finding]:
 
 
 def mixed_saves(prefix: str, shard: Shard, names: FolderNames) -> Finding | None:
-    """Tell whether a data shard is probably that of another save than the index.
+    """Return a finding if a data shard is probably from another save than the index.
 
-    It is if most tensors in it have wrong checksums, though all lie within the file.
+    That is if most of its tensors have wrong checksums, though all lie within the file.
     """
     checked = [extent for extent in shard.tensors if extent.size]
     wrong = [extent for extent in checked if _is_wrong(extent)]
@@ -99,7 +99,7 @@ def _unreadable(shard: Shard, extent: Extent, error: CkptError) -> Finding:
 
 
 def _holes(shard: Shard, told: set[int]) -> Iterator[Finding]:
-    """Tell of the holes that are no mere padding, all in one: after dropping tensors many are."""
+    """Return one finding for all holes that are not zero: after dropping tensors there are many."""
     holes = [extent for extent in shard.extents if extent.dtype is None]
     for hole in holes:
         if hole.error is not None and id(hole.error) not in told:
@@ -133,7 +133,7 @@ def _is_wrong(extent: Extent) -> bool:
 
 
 def _siblings(prefix: str, shard: Shard, names: FolderNames) -> Iterator[tuple[str, str]]:
-    """Yield the names of other checkpoints beside this one, and their shards of the same number."""
+    """Yield the names of the folder's other checkpoints, and their shards of the same number."""
     folder, base = os.path.split(prefix)
     split = split_shard_path(shard.path)
     for name in islice((name for name in names.bundles if name != base), _MAX_SIBLINGS):
@@ -142,7 +142,7 @@ def _siblings(prefix: str, shard: Shard, names: FolderNames) -> Iterator[tuple[s
 
 
 def _fits(path: str, wrong: list[Extent]) -> bool:
-    """Tell whether a file has the bytes that extents should have."""
+    """Tell whether a file has the bytes for these extents."""
     samples = [
         extent
         for extent in wrong

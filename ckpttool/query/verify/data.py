@@ -1,7 +1,7 @@
-"""Reading the data shards, on several processors at once, to compute the crc32c of every tensor.
+"""Reading the data shards, in parallel, to compute the crc32c of every tensor.
 
-Small tensors are read many at a time, large ones in pieces whose crcs are joined. What is held in
-memory is a few buffers per thread, whatever the size of a tensor.
+Small tensors are read many at a time, large ones in pieces whose crcs are joined. Memory holds a
+few buffers per thread, whatever the size of a tensor.
 """
 
 from __future__ import annotations
@@ -35,16 +35,14 @@ def read_shards(
     jobs: int | None = None,
     on_progress: Progress | None = None,
 ) -> int:
-    """Compute the crc of every extent, and look whether holes are zero.
-
-    The results are put into the extents.
+    """Compute the crc of every extent, and check that holes are zero; fill in the extents.
 
     Args:
         shards: the data shards with their extents.
         big_endian: byte order of the writer.
-        jobs: how many threads; as many as there are processors by default.
-        on_progress: called now and then, in the thread of the caller, with the bytes that were
-            read and how many it will be.
+        jobs: how many threads; by default the number of processors.
+        on_progress: called now and then, in the caller's thread, with the bytes read and their
+            total.
 
     Returns:
         How many bytes were read.
@@ -57,7 +55,7 @@ def read_shards(
 
 
 class _Scan:
-    """All that is to be read, and how far that has come."""
+    """The reading to do, and its progress."""
 
     def __init__(self, big_endian: bool) -> None:
         self.tasks: deque[Callable[[], None]] = deque()
@@ -95,7 +93,7 @@ class _Scan:
         try:
             if jobs > 1 and self.total >= _ALONE:
                 for thread in start_threads([self._work] * jobs):
-                    threads.append(thread)  # at once: an interrupt has to find all of them
+                    threads.append(thread)  # at once: an interrupt must find all of them
             if not threads:
                 self._work_alone(on_progress)
             for thread in threads:
@@ -127,7 +125,7 @@ class _Scan:
                 return
             try:
                 task()
-            except BaseException as error:  # no fault of a file: the caller has to know
+            except BaseException as error:  # no fault of a file: raised in the caller's thread
                 self._failure = error
                 self._stopped.set()
 
@@ -155,7 +153,7 @@ class _Scan:
             data = memoryview(self._files.open(shard.path).read_at(start, size))
         except CkptError as error:
             if len(extents) > 1:
-                # One bad spot of the disk must not take the blame for all that lies around it.
+                # One bad sector must not be blamed on the extents around it.
                 for extent in extents:
                     self._read_window(shard, [extent])
                 return
@@ -184,7 +182,7 @@ class _Scan:
 
     def _verify(self, extent: Extent, chunks: Iterable[memoryview]) -> None:
         if extent.dtype is None or not (extent.size or extent.count):
-            return  # no bytes stand for no elements, whatever the checksum
+            return  # no bytes for no elements, whatever the checksum
         verifier = make_verifier(extent.dtype, extent.count, big_endian=self._big_endian)
         try:
             for chunk in chunks:
@@ -245,9 +243,9 @@ class _Pieces:
 
 
 def _affordable(shard: Shard) -> Iterator[Extent]:
-    """Yield the extents of a shard; of those that overlap no more than the file's size pays for.
+    """Yield the extents of a shard; of overlapping ones at most the size of the file.
 
-    Any number of tensors may claim the same bytes, and reading all would take forever.
+    Any number of tensors may claim the same bytes; reading all of them could take forever.
     """
     budget = shard.size + _PIECE
     for extent in shard.extents:
@@ -261,7 +259,7 @@ def _affordable(shard: Shard) -> Iterator[Extent]:
 
 
 def _first_nonzero(data: memoryview, offset: int) -> int | None:
-    """Return where the first byte lies that is not zero; `offset` is that of the data."""
+    """Return the place of the first byte that is not zero; `offset` is that of the data."""
     raw = bytes(data)
     if raw == _ZEROS[: len(raw)]:
         return None
@@ -269,9 +267,9 @@ def _first_nonzero(data: memoryview, offset: int) -> int | None:
 
 
 class ShardFiles:
-    """Open data shards; of many the last ones used.
+    """Open data shards, the most recently used ones.
 
-    A file that is let go stays open for as long as a thread still reads from it.
+    A file dropped here stays open while a thread still reads from it.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Where the bytes of tensors lie in the data shards, and whether they can lie there."""
+"""The places of tensors in the data shards, and whether they are possible."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _MAX_NAMED = 3
 
 
 class Claim(NamedTuple):
-    """A tensor, or a slice of one, that has its bytes in an extent.
+    """A tensor, or a slice of one, with its bytes in an extent.
 
     Attributes:
-        key: the tensor.
-        what: how to call it in a message: nothing for a whole tensor, else "slice 0,2:-: ".
-        crc32c: the checksum that is stored for the bytes, masked.
+        key: of the tensor.
+        what: begins a message: empty for a whole tensor, else "slice 0,2:-: ".
+        crc32c: the stored checksum, masked.
     """
 
     key: str
@@ -39,13 +39,13 @@ class Extent:
 
     Attributes:
         offset: first byte.
-        size: how many.
+        size: number of bytes.
         dtype: of the tensor; None for a hole between tensors.
         count: number of elements.
-        claims: who says that these are its bytes; several if tensors share them.
-        overlaps: whether bytes before it are claimed by it and by others.
-        cut: whether the file ends before it does; such an extent is not read.
-        crc: what was found, not masked; None where it was not computed.
+        claims: the tensors with these bytes; several if they share them.
+        overlaps: whether it begins before an earlier extent ends.
+        cut: whether it goes beyond the end of the file; it is not read then.
+        crc: computed, unmasked; None if it was not.
         error: why not.
         nonzero: the first byte of a hole that is not zero.
     """
@@ -69,14 +69,7 @@ class Extent:
 
 @dataclass(slots=True)
 class Shard:
-    """A data shard and what lies in it.
-
-    Attributes:
-        number: which one it is.
-        path: the file.
-        size: of the file.
-        extents: in the order of the file, holes included.
-    """
+    """A data shard; its extents are in the order of the file, holes included."""
 
     number: int
     path: str
@@ -94,9 +87,9 @@ class ShardLayout:
     """The data shards of a bundle.
 
     Attributes:
-        shards: those that are there and hold tensors, by number.
-        missing: names of those that hold tensors and are not there.
-        findings: what is wrong.
+        shards: the existing ones with tensors, by number.
+        missing: names of the missing ones with tensors.
+        findings: about them.
     """
 
     shards: list[Shard] = field(default_factory=list)
@@ -105,7 +98,7 @@ class ShardLayout:
 
 
 def lay_out(prefix: str, survey: IndexSurvey, names: FolderNames) -> ShardLayout:
-    """Hold what an index says against the sizes of the data shards; none of them is opened."""
+    """Compare an index with the sizes of the data shards, without opening them."""
     layout = ShardLayout()
     num_shards = survey.header.num_shards if survey.header is not None else 0
     by_shard: dict[int, list[Stored]] = {}
@@ -147,19 +140,15 @@ def _size_of(path: str, users: list[Stored], layout: ShardLayout) -> int | None:
 def _place(
     shard: Shard, users: Iterable[Stored], findings: list[Finding], *, accounted: bool
 ) -> None:
-    """Put extents into a shard.
+    """Put the extents of stored tensors into a shard; add findings.
 
-    Args:
-        shard: the shard.
-        users: what lies in it.
-        findings: takes what is wrong.
-        accounted: whether bytes that no tensor has are known to be no tensor's.
+    If not all entries could be read (`accounted` is False), holes are not reported.
     """
     found: dict[tuple[int, int, int, int], Extent] = {}
     for stored in users:
         entry = stored.entry
         what = "" if stored.part is None else f"slice {stored.part}: "
-        # Two tensors in the same bytes are looked at once, if they are looked at in the same way.
+        # Two tensors with the same bytes and the same dtype are read once.
         same = (entry.offset, entry.size, entry.dtype.number, entry.elements)
         extent = found.get(same)
         problem = None
@@ -199,7 +188,7 @@ def _order(extent: Extent) -> tuple[int, int]:
 
 
 def _find_holes(shard: Shard, extents: list[Extent], findings: list[Finding]) -> None:
-    """Append extents in order, with the holes between them; tell which overlap."""
+    """Append extents in order, with the holes between them; report overlaps."""
     reached: Extent | None = None  # the extent that goes furthest so far
     for extent in extents:
         end = 0 if reached is None else reached.stop
@@ -226,7 +215,7 @@ def _find_holes(shard: Shard, extents: list[Extent], findings: list[Finding]) ->
 def _check_unused(
     prefix: str, num_shards: int, used: set[int], layout: ShardLayout, names: FolderNames
 ) -> None:
-    """Look at the data shards that are counted and hold no tensor."""
+    """Check the data shards without tensors."""
     shards = names.shards(os.path.basename(prefix))
     there = {number: path for path, number, count in shards if count == num_shards}
     unused = [number for number in range(num_shards) if number not in used]

@@ -1,4 +1,4 @@
-"""What can be wrong with a checkpoint: one finding for each thing that is."""
+"""The findings of `verify` and their codes."""
 
 from __future__ import annotations
 
@@ -6,13 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from ckpttool.errors import CkptError, FileAccessError, UnsupportedError
-from ckpttool.printable import printable
+from ckpttool.errors import CkptError, FileAccessError, UnsupportedError, printable_line
 
 Severity = Literal["damage", "unchecked", "warning"]
-_MAX_MESSAGE = 1000
 
-# Programs go by these names: none is ever renamed or given to something else.
+# Programs rely on these codes: none is ever renamed or reused.
 CODES: Mapping[str, Severity] = {
     "bad-table": "damage",
     "bad-header": "damage",
@@ -83,9 +81,9 @@ class Finding:
 
     Attributes:
         code: one of `CODES`.
-        message: what it is, in one printable line.
+        message: one printable line.
         path: the file or folder concerned.
-        offset: first byte concerned; None where it is the file as a whole.
+        offset: first byte concerned; None for the whole file.
         size: how many bytes from there.
         key: the tensor concerned.
     """
@@ -99,7 +97,7 @@ class Finding:
 
     @property
     def severity(self) -> Severity:
-        """`"damage"`, `"unchecked"` for what could not be looked at, or `"warning"`."""
+        """`"damage"`, `"unchecked"` for what could not be verified, or `"warning"`."""
         return CODES[self.code]
 
 
@@ -112,11 +110,8 @@ def finding(
     size: int | None = None,
     key: str | None = None,
 ) -> Finding:
-    """Return a finding whose message is fit to print, whatever names it repeats."""
-    text = " ".join(printable(line) for line in message.splitlines())
-    if len(text) > _MAX_MESSAGE:
-        text = f"{text[: _MAX_MESSAGE // 2]} … {text[-_MAX_MESSAGE // 2 :]}"
-    return Finding(code, text, path, offset, size, key)
+    """Return a finding with a printable message."""
+    return Finding(code, printable_line(message), path, offset, size, key)
 
 
 def finding_of(
@@ -128,15 +123,15 @@ def finding_of(
     size: int | None = None,
     key: str | None = None,
 ) -> Finding:
-    """Return the finding that an error amounts to.
+    """Return the finding for an error.
 
     Args:
-        error: what went wrong.
-        code: the code, unless the error says that nothing could be looked at.
-        path: the file, where the error names none.
-        offset: place of what was looked at, where the error names none.
-        size: how many bytes were looked at.
-        key: the tensor, where the error names none.
+        error: the error.
+        code: the code, unless the error means that nothing could be verified.
+        path: the file, if the error names none.
+        offset: of the bytes concerned, in place of the error's.
+        size: of the bytes concerned.
+        key: the tensor, if the error names none.
     """
     if isinstance(error, UnsupportedError):
         code = "unsupported"

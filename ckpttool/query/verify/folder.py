@@ -1,4 +1,4 @@
-"""What lies in a folder beside its checkpoints: leftovers, orphans, a state file out of date."""
+"""The other files in a folder of checkpoints: leftovers, orphans, an outdated state file."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ckpttool.storage.temporary import split_temporary
 _THEIRS = re.compile(r"(?P<name>.+)\.(?:tempstate[0-9]+|tmp[0-9a-f]{32})\Z", re.DOTALL)
 _THEIR_FOLDER = re.compile(r"(?P<name>.+)_temp(?:_[0-9a-f]{32})?\Z", re.DOTALL)
 _PART = re.compile(r"part-[0-9]{5,}-of-[0-9]{5,}|.*\.tempstate[0-9]+\Z")
-# A save that is under way writes all the time.
+# A running save has written within these seconds.
 _FRESH = 60.0
 _JUST_NOW = 2.0
 _MOMENT = 0.05
@@ -32,12 +32,11 @@ _AGES = ((86400 * 2, 86400, "days"), (3600 * 2, 3600, "hours"), (60 * 2, 60, "mi
 
 
 def check_folder(folder: str, checkpoints: Mapping[str, int | None]) -> list[Finding]:
-    """Return what is odd in a folder beside the checkpoints themselves.
+    """Return the findings for a folder, the checkpoints themselves left out.
 
     Args:
         folder: the folder.
-        checkpoints: those in it, of both formats: how many data shards each has by its name, or
-            None where that is not known.
+        checkpoints: name -> number of data shards, or None if unknown, of both formats.
 
     Raises:
         FileAccessError: the folder cannot be read.
@@ -45,7 +44,7 @@ def check_folder(folder: str, checkpoints: Mapping[str, int | None]) -> list[Fin
     names = _names(folder)
     strays = list(_strays(folder, names, checkpoints))
     if strays and time.time() - _modified(folder) < _JUST_NOW:
-        # A trainer removes its files one after the other: what is still there now, is a stray.
+        # A trainer removes its files one after the other: only those still there now are strays.
         time.sleep(_MOMENT)
         again = set(_strays(folder, _names(folder), checkpoints))
         strays = [each for each in strays if each in again]
@@ -63,11 +62,11 @@ def check_folder(folder: str, checkpoints: Mapping[str, int | None]) -> list[Fin
 
 
 def check_siblings(prefix: str, num_shards: int | None) -> list[Finding]:
-    """Return what is odd among the files that have the prefix of a checkpoint in their names.
+    """Return the findings for other files with the prefix of a checkpoint in their names.
 
     Args:
         prefix: of the checkpoint.
-        num_shards: how many data shards it has; None where that is not known.
+        num_shards: number of its data shards; None if unknown.
     """
     folder, base = os.path.split(prefix)
     names = [name for name in _names_or_none(folder) if base in name]
@@ -76,14 +75,14 @@ def check_siblings(prefix: str, num_shards: int | None) -> list[Finding]:
 
 
 def check_state(folder: str) -> list[Finding]:
-    """Return what is wrong with the state file of a folder."""
+    """Return the findings for the state file of a folder."""
     path = os.path.join(folder, STATE_NAME)
     found: list[Finding] = []
     for _ in range(_MAX_LOOKS):
         try:
             state = read_state(path)
             found = list(_check_paths(folder, path, state))
-            # A trainer names the next checkpoint, and then removes one that was named before.
+            # A trainer first names the new checkpoint, then removes an old one.
             if not any(each.code in _GONE for each in found) or state == read_state(path):
                 return found
         except MissingFileError:
@@ -130,11 +129,7 @@ def _check_paths(folder: str, path: str, state: CheckpointState) -> Iterator[Fin
 
 
 class _Known:
-    """Which checkpoints exist, of those that a state file names.
-
-    Args:
-        folder: of the state file.
-    """
+    """Tells which checkpoints in the state file of a folder exist."""
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
@@ -143,20 +138,20 @@ class _Known:
         self._finder = Finder()
 
     def exists(self, named: str) -> bool:
-        """Tell whether there is a checkpoint; nothing outside of the folder is opened."""
+        """Tell whether a checkpoint exists; nothing outside of the folder is opened."""
         target = os.path.join(self._folder, named)
         try:
             if not self.is_outside(os.path.dirname(target)):
                 return self._finder.find(target) is not None
             if "?" in target:
-                # The files of format V1 are named by a pattern, which may be about any files.
+                # A pattern of V1 files could match any files.
                 return os.path.isdir(os.path.dirname(target))
             return is_regular(index_path(target)) or is_regular(target)
         except CkptError:
             return False
 
     def is_outside(self, folder: str) -> bool:
-        """Tell whether a folder is neither that of the state file nor lies in it."""
+        """Tell whether a folder lies outside of that of the state file."""
         if folder not in self._outside:
             real = os.path.realpath(folder or os.curdir)
             self._outside[folder] = os.path.commonpath([self._home, real]) != self._home
@@ -164,13 +159,7 @@ class _Known:
 
 
 def _leftovers(folder: str, names: Collection[str], base: str | None = None) -> Iterator[Finding]:
-    """Tell of what was begun and neither finished nor removed.
-
-    Args:
-        folder: the folder.
-        names: those in it.
-        base: only what was to become a file of this checkpoint.
-    """
+    """Yield findings for unfinished files; with `base`, only those of that checkpoint."""
     locks = _locks_alone(names)
     for name in sorted(names):
         ours, theirs, of_folder = _ours(name, locks), _THEIRS.match(name), _THEIR_FOLDER.match(name)
@@ -194,13 +183,13 @@ def _leftovers(folder: str, names: Collection[str], base: str | None = None) -> 
 
 
 def _locks_alone(names: Iterable[str]) -> set[str]:
-    """Return the names of lock files that there is no file for."""
+    """Return the names of lock files without temporary files."""
     tags = {found[1] for found in map(split_temporary, names) if found}
     return {name for name in names if (tag := lock_tag(name)) and tag not in tags}
 
 
 def _ours(name: str, locks: set[str]) -> str | None:
-    """Return what a temporary name of this package stands for; of a lock file that is nothing."""
+    """Return the stem of our temporary name, empty for a lock file; None for another name."""
     found = split_temporary(name)
     if found is None:
         return "" if name in locks else None
@@ -220,7 +209,7 @@ def _leftover(writer: str, modified: float) -> str:
 
 
 def _is_member(name: str, base: str) -> bool:
-    """Tell whether a name is that of a checkpoint or of a file of it."""
+    """Tell whether a name is that of a checkpoint or one of its files."""
     if name.endswith((INDEX_SUFFIX, META_SUFFIX)):
         name = os.path.splitext(name)[0]
     split = split_shard_path(name)
@@ -230,7 +219,7 @@ def _is_member(name: str, base: str) -> bool:
 def _strays(
     folder: str, names: Iterable[str], checkpoints: Mapping[str, int | None]
 ) -> Iterator[Finding]:
-    """Tell of data shards and graphs that belong to no checkpoint."""
+    """Yield findings for data shards and graphs without a checkpoint."""
     there = set(names)
     for name in sorted(names):
         split = split_shard_path(name)

@@ -19,13 +19,7 @@ from ckpttool.tensor.slices import TensorSlice, decode_slice_key, encode_slice_k
 
 
 class Stored(NamedTuple):
-    """A run of bytes in a data shard: of a tensor, or of one slice of it.
-
-    Attributes:
-        key: the tensor.
-        part: which slice of it; None for all of it.
-        entry: what the index says of it.
-    """
+    """The stored bytes of a tensor, or of one slice of it: key, slice or None, index entry."""
 
     key: str
     part: TensorSlice | None
@@ -34,15 +28,15 @@ class Stored(NamedTuple):
 
 @dataclass(slots=True)
 class IndexSurvey:
-    """What an index says, as far as it can be read.
+    """The readable contents of an index.
 
     Attributes:
         path: of the index.
-        header: what holds for the whole bundle; None where nothing can be told.
-        tensors: the entries without those of slices.
-        stored: every run of bytes that an entry speaks of.
-        findings: what is wrong.
-        complete: whether all entries are known, so that what is not among them does not exist.
+        header: None if lost.
+        tensors: the entries, those of slices left out.
+        stored: all stored bytes, of tensors and slices.
+        findings: about the index.
+        complete: whether all entries could be read, so that anything else does not exist.
     """
 
     path: str
@@ -53,17 +47,17 @@ class IndexSurvey:
     complete: bool = True
 
 
-# The slices that have an entry, by tensor, with the block their entry lies in.
+# Tensor -> slice -> its entry and the entry's block.
 _Slices = dict[str, dict[TensorSlice, tuple[BundleEntry, BlockHandle]]]
 
 
 def survey_index(file: RandomAccessFile, shard_counts: set[int]) -> IndexSurvey:
-    """Look an index over.
+    """Verify an index.
 
     Args:
         file: the open index.
-        shard_counts: the counts that the names of the data shards speak of. Where the header is
-            lost and they agree, that is how many there are.
+        shard_counts: the counts in the names of the data shards, used if the header is lost and
+            they agree.
 
     Raises:
         UnsupportedError: the index is too large.
@@ -79,7 +73,7 @@ def survey_index(file: RandomAccessFile, shard_counts: set[int]) -> IndexSurvey:
         survey.complete = False
         return survey
     slices: _Slices = {}
-    unknown: set[str] = set()  # tensors whose entry, or that of a slice, cannot be read
+    unknown: set[str] = set()  # tensors with an unreadable entry, or one of a slice
     decoder = EntryDecoder(survey.header.num_shards)
     for raw, (value, block) in table.entries.items():
         key, part = _name(raw)
@@ -110,7 +104,7 @@ def survey_index(file: RandomAccessFile, shard_counts: set[int]) -> IndexSurvey:
 
 
 def _header(table: Survey, survey: IndexSurvey, shard_counts: set[int]) -> BundleHeader | None:
-    """Take the header out of the entries; where it is lost, guess it from the data shards."""
+    """Take the header out of the entries; if lost, guess it from the data shards."""
     record = table.entries.pop(b"", None)
     if record is not None:
         try:
@@ -133,7 +127,7 @@ def _header(table: Survey, survey: IndexSurvey, shard_counts: set[int]) -> Bundl
 
 
 def _name(raw: bytes) -> tuple[str, TensorSlice | None]:
-    """Return the tensor that a key of the table belongs to, and the slice if it is of one."""
+    """Return the tensor of a key of the table, and the slice if it is that of one."""
     if raw[:1] == b"\0":
         try:
             name, part = decode_slice_key(raw)
@@ -193,7 +187,7 @@ def _take_orphans(
     *,
     known: bool,
 ) -> None:
-    """Take slices that no tensor lists; it is damage if it is known that none does."""
+    """Add slices that no tensor lists; with all entries known that is damage."""
     for part, (entry, block) in slices.items():
         if known:
             survey.findings.append(

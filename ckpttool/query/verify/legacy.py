@@ -1,4 +1,4 @@
-"""One checkpoint of format V1, looked over from the first block of its files to the last."""
+"""Verifying one V1 checkpoint, from the first block of its files to the last."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from ckpttool.tensor.slices import TensorSlice, decode_slice_key, encode_slice_k
 
 @dataclass(slots=True)
 class _Slice:
-    """A slice that the description of a file speaks of, and whether it was found."""
+    """A slice in the description of a file, and whether its record was found."""
 
     tensor: SliceMeta
     part: TensorSlice
@@ -47,14 +47,7 @@ class _Slice:
 
 @dataclass(slots=True)
 class _File:
-    """What was found in one file.
-
-    Attributes:
-        path: of the file.
-        size: in bytes.
-        tensors: what it says of its tensors; None where that cannot be read.
-        findings: what is wrong with it by itself.
-    """
+    """The result for one file; `tensors` is its description, None if unreadable."""
 
     path: str
     size: int = 0
@@ -71,15 +64,15 @@ def verify_legacy(
     fast: bool = False,
     on_progress: Progress | None = None,
 ) -> CheckpointResult:
-    """Look a checkpoint of format V1 over.
+    """Verify a V1 checkpoint.
 
     Args:
-        prefix: what its files have in common.
-        paths: of all files in shard order, also of those that are missing.
-        typed: how it was addressed.
-        names: what lies in its folder.
-        fast: read nothing of the tensors but their description.
-        on_progress: called now and then with the bytes that were read and how many it will be.
+        prefix: common to its files.
+        paths: of all files in shard order, missing ones included.
+        typed: its address.
+        names: the names in its folder.
+        fast: read only the description of the tensors.
+        on_progress: called now and then with the bytes read and their total.
 
     Raises:
         FileAccessError: the only file cannot be read.
@@ -133,14 +126,7 @@ def verify_legacy(
 
 
 class _FileCheck:
-    """Looks one file over.
-
-    Args:
-        file: the open file.
-        done: bytes of other files that were read before.
-        total: bytes of all files.
-        on_progress: as in `verify_legacy`.
-    """
+    """Verifies one open file, after `done` of `total` bytes in other files."""
 
     def __init__(
         self, file: RandomAccessFile, done: int, total: int, on_progress: Progress | None
@@ -154,7 +140,7 @@ class _FileCheck:
         self._slices: dict[bytes, _Slice] = {}
 
     def run(self, *, fast: bool) -> _File:
-        """Look at all blocks; if `fast`, at the one that describes the tensors."""
+        """Verify all blocks; if `fast`, only the one that describes the tensors."""
         survey_blocks(self._file, self._survey, self._take_first if fast else self._take)
         described = self._out.tensors is not None
         if self._survey.complete and not described and not self._survey.keys & {b""}:
@@ -241,12 +227,7 @@ class _FileCheck:
 
 
 def _compare(files: Sequence[_File], *, known: bool) -> tuple[int, list[Finding]]:
-    """Return how many tensors the files have together, and what is wrong with that.
-
-    Args:
-        files: what was found in each.
-        known: whether nothing is missing, so that a gap is one.
-    """
+    """Return how many tensors the files have together, and findings; gaps only if `known`."""
     findings: list[Finding] = []
     first: dict[str, tuple[DType, Shape, str]] = {}
     parts: dict[str, list[TensorSlice]] = {}
@@ -274,7 +255,7 @@ def _compare(files: Sequence[_File], *, known: bool) -> tuple[int, list[Finding]
 
 
 def _foreign(prefix: str, paths: Sequence[str], names: FolderNames) -> list[Finding]:
-    """Tell of files that have the name of the checkpoint and are not of its set."""
+    """Return findings for files with the name of the checkpoint that are not of its set."""
     message = f"it is not of the checkpoint's set of {len(paths)}"
     own = frozenset(paths)
     found = (path for path in names.legacy(os.path.basename(prefix)) if path not in own)
@@ -282,7 +263,7 @@ def _foreign(prefix: str, paths: Sequence[str], names: FolderNames) -> list[Find
 
 
 def _name(raw: bytes) -> str:
-    """Return the tensor that a record's key speaks of, or the key itself."""
+    """Return the tensor in a record's key, or the key itself."""
     try:
         return decode_text(decode_slice_key(raw)[0])
     except CorruptError:

@@ -1,7 +1,7 @@
-"""The graph that belongs to a checkpoint, or to a SavedModel without one.
+"""Verifying the graph of a checkpoint, or of a SavedModel without one.
 
-Whether it can be read, whether a loader can make something of it, whether the files that it reads
-are there, and whether its variables are the tensors of the checkpoint.
+Checked are: can it be read, can a loader use it, do the files that it reads exist, are its
+variables the tensors of the checkpoint.
 """
 
 from __future__ import annotations
@@ -43,13 +43,7 @@ _CODES: dict[Disagreement, str] = {
 
 
 def check_beside(location: Location, *, sound: bool) -> list[Finding]:
-    """Look over the graph that belongs to a checkpoint.
-
-    Args:
-        location: of the checkpoint.
-        sound: whether nothing is wrong with the checkpoint, so that its tensors are worth
-            comparing.
-    """
+    """Verify the graph of a checkpoint; compare variables only if the checkpoint is sound."""
     path = location.meta_path
     if path is None:
         return []
@@ -65,7 +59,7 @@ def check_beside(location: Location, *, sound: bool) -> list[Finding]:
 
 
 def check_alone(path: str) -> list[Finding]:
-    """Look over the graph of a SavedModel that has no checkpoint."""
+    """Verify the graph of a SavedModel without a checkpoint."""
     found, _ = _check_file(path)
     prefix = os.path.join(os.path.dirname(path), "variables", "variables")
     shards = FolderNames(os.path.dirname(prefix)).shards("variables")
@@ -76,7 +70,7 @@ def check_alone(path: str) -> list[Finding]:
 
 
 def _check_file(path: str) -> tuple[list[Finding], tuple[pb.MetaGraphDef, ...]]:
-    """Return what is wrong with a file, and the MetaGraphs in it."""
+    """Return the findings for a graph file, and its MetaGraphs."""
     try:
         size = os.stat(path).st_size
         if size > _MAX_GRAPH:
@@ -113,9 +107,9 @@ def _check(message: pb.MetaGraphDef, path: str) -> Iterator[Finding]:
 
 
 def _check_assets(path: str, messages: tuple[pb.MetaGraphDef, ...]) -> Iterator[Finding]:
-    """Look for the files that the graphs read."""
+    """Check that the files that the graphs read exist."""
     if os.path.basename(path) not in (*SAVED_MODEL_NAMES, EXPORT_META):
-        return  # what a .meta file calls its assets, lies wherever it is imported
+        return  # the assets of a .meta file are relative to the importing program
     folder = os.path.join(os.path.dirname(path), _ASSETS)
     names: dict[str, bool] = {}
     for message in messages:
@@ -138,7 +132,7 @@ def _check_assets(path: str, messages: tuple[pb.MetaGraphDef, ...]) -> Iterator[
 
 
 def _check_model(path: str, messages: tuple[pb.MetaGraphDef, ...]) -> Iterator[Finding]:
-    """Tell of what makes it a matter of luck which graph is loaded."""
+    """Yield findings for ambiguities about which graph is loaded."""
     folder, name = os.path.split(path)
     if name not in SAVED_MODEL_NAMES:
         return
@@ -158,7 +152,7 @@ def _check_model(path: str, messages: tuple[pb.MetaGraphDef, ...]) -> Iterator[F
 def _compare(
     ckpt: Checkpoint, path: str, messages: tuple[pb.MetaGraphDef, ...]
 ) -> Iterator[Finding]:
-    """Hold the variables of MetaGraphs against the tensors of a checkpoint."""
+    """Compare the variables of MetaGraphs with the tensors of a checkpoint."""
     found: dict[tuple[str, str], Finding] = {}
     for comparison in compare_with_checkpoint(ckpt, facts_of(messages, path)):
         for row in comparison.rows:

@@ -1,4 +1,4 @@
-"""The names in a folder, listed once however many checkpoints there are."""
+"""The names in a folder, listed once for all its checkpoints."""
 
 from __future__ import annotations
 
@@ -11,11 +11,7 @@ from ckpttool.legacy.naming import shard_stem
 
 
 class FolderNames:
-    """What lies beside a checkpoint, by name.
-
-    Args:
-        folder: the folder; one that cannot be listed has no names.
-    """
+    """The names in a folder; one that cannot be listed has none."""
 
     def __init__(self, folder: str) -> None:
         self.folder = folder
@@ -25,11 +21,11 @@ class FolderNames:
             self._names = []
 
     def shards(self, base: str) -> Sequence[tuple[str, int, int]]:
-        """Return path, number and count of the data shards of a bundle, whatever their count."""
+        """Return path, number and count of all data shards with the name of a bundle."""
         return self._shards.get(base, ())
 
     def legacy(self, stem: str) -> Sequence[str]:
-        """Return the paths of what is named like files of a V1 checkpoint in several files."""
+        """Return the paths with names of a V1 checkpoint in several files."""
         return self._legacy.get(stem, ())
 
     @cached_property

@@ -1,4 +1,4 @@
-"""Whether the object graph of a checkpoint can be read and agrees with the index."""
+"""Verifying the object graph of a checkpoint against its index."""
 
 from __future__ import annotations
 
@@ -15,16 +15,10 @@ from ckpttool.tensor.strings import decode_strings
 
 
 def check_graph(survey: IndexSurvey, shards: list[Shard], *, big_endian: bool) -> list[Finding]:
-    """Hold the object graph against the tensors.
-
-    Args:
-        survey: what the index says.
-        shards: the data shards, which have been read.
-        big_endian: byte order of the writer.
+    """Compare the object graph with the tensors, after the data shards were read.
 
     Returns:
-        What is wrong with the graph; nothing if there is none, or if its bytes are damaged, which
-        has been told already.
+        The findings; none without a graph, or if its bytes are damaged, which is reported already.
     """
     entry = survey.tensors.get(GRAPH_KEY)
     if entry is None:
@@ -91,7 +85,7 @@ def _disagreements(graph: ObjectGraph, survey: IndexSurvey) -> list[tuple[str, s
     for key in dict.fromkeys(claims.disputed):
         message = "more than one attribute in the object graph names it"
         found.append(("graph-key-disputed", message, key))
-    # What a registered saver stored for an object, no attribute names.
+    # No attribute names the tensors of a registered saver.
     if not any(node.saver is not None for node in graph.nodes):
         message = "no object in the object graph names it"
         found += [("graph-key-unclaimed", message, key) for key in claims.unclaimed]

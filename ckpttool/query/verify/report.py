@@ -1,4 +1,4 @@
-"""What was looked at, and what was found in it."""
+"""What is verified, and the report about it."""
 
 from __future__ import annotations
 
@@ -22,11 +22,10 @@ class Subject:
 
     Attributes:
         path: what was typed.
-        prefix: of the checkpoint; the path of a folder that is looked at beside its checkpoints, or
-            of a graph that has no checkpoint.
+        prefix: of the checkpoint, or the path of the folder, or of a graph without a checkpoint.
         kind: which of these.
-        location: how the checkpoint was found, where it was typed itself and not its folder.
-        files: the checkpoint, where its folder was typed.
+        location: of the checkpoint, if it was typed itself and not its folder.
+        files: of the checkpoint, if its folder was typed.
     """
 
     path: str
@@ -51,17 +50,17 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """All that was found in one checkpoint, in a folder beside its checkpoints, or in a graph.
+    """All findings for one checkpoint, for the other files of a folder, or for a graph.
 
     Attributes:
         path: what was typed.
         prefix: the checkpoint, the folder, or the file of the graph.
         kind: which of these.
-        source: the checkpoint as its index tells; None for others and where it does not tell.
+        source: the checkpoint; None for others and if its index is unreadable.
         tensors: how many the checkpoint has, as far as its index can be read.
         bytes_read: bytes of the data shards that were read.
         fast: whether the data were left unread.
-        findings: what is wrong.
+        findings: all of them.
     """
 
     path: str
@@ -80,11 +79,11 @@ class Report:
     def verdict(self, *, strict: bool = False) -> VerifyVerdict:
         """Sum the findings up.
 
-        Damage counts before what could not be looked at. A checkpoint or a graph is only "ok" if
-        its data were read, else it is "structure-ok".
+        Damage counts before "unchecked". A checkpoint or a graph is "ok" only if its data were
+        read, else "structure-ok".
 
         Args:
-            strict: take warnings for damage.
+            strict: count warnings as damage.
         """
         if self.count("damage") or (strict and self.count("warning")):
             return "damaged"

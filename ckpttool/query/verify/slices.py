@@ -10,12 +10,12 @@ from ckpttool.tensor.shape import Shape, element_count
 from ckpttool.tensor.slices import Bounds, TensorSlice, check_coverage
 
 _MAX_OVERLAPS = 100
-# Slices form a grid as a rule, and then each is held against few others.
+# Usually slices form a grid, and each is compared with few others.
 _MAX_COMPARISONS = 1_000_000
 
 
 def coverage_problems(shape: Shape, parts: Sequence[TensorSlice]) -> list[tuple[str, str]]:
-    """Return what is wrong with slices that lie within a shape: code and message for each.
+    """Return code and message of the faults of slices within a shape.
 
     Raises:
         UnsupportedError: they are too many, and form no grid.
@@ -37,7 +37,7 @@ def coverage_problems(shape: Shape, parts: Sequence[TensorSlice]) -> list[tuple[
 
 
 def _gap(shape: Shape, boxes: list[Bounds], missing: int | None) -> list[tuple[str, str]]:
-    """Return the problem of a gap, if there is one; `missing` elements, if it is known how many."""
+    """Return the problem of a gap, if any, of `missing` elements if that is known."""
     try:
         place = _first_gap(shape, boxes)
     except UnsupportedError:
@@ -69,15 +69,11 @@ def _first_problem(
 
 
 def _overlaps(boxes: list[Bounds]) -> list[tuple[int, int]] | None:
-    """Return pairs of boxes that have elements in common; None where that takes too long.
-
-    Of very many pairs not all are returned.
-    """
+    """Return at most `_MAX_OVERLAPS` pairs of overlapping boxes; None if that takes too long."""
     found: list[tuple[int, int]] = []
     if not boxes or not boxes[0]:
         return [(0, other) for other in range(1, len(boxes))][:_MAX_OVERLAPS]
-    # Only boxes that begin before another ends can meet it: few do along the axis they are
-    # shortest in.
+    # Sweep along the axis with the fewest boxes side by side.
     axis = min(range(len(boxes[0])), key=lambda each: _depth(boxes, each))
     open_boxes: list[int] = []
     comparisons = 0
@@ -100,14 +96,14 @@ def _overlaps(boxes: list[Bounds]) -> list[tuple[int, int]] | None:
 
 
 def _depth(boxes: list[Bounds], axis: int) -> float:
-    """Return how many boxes lie over one place along an axis, on average."""
+    """Return the mean number of boxes at a place of an axis."""
     edges = [box[axis] for box in boxes]
     reach = max(stop for _, stop in edges) - min(start for start, _ in edges)
     return sum(stop - start for start, stop in edges) / max(reach, 1)
 
 
 def _first_gap(shape: Shape, boxes: list[Bounds]) -> tuple[int, ...] | None:
-    """Return the first element, in C order, that is in no box; None if there is none."""
+    """Return the first element, in C order, outside of all boxes; None if there is none."""
     if not element_count(shape):
         return None
     steps = 0
@@ -118,7 +114,7 @@ def _first_gap(shape: Shape, boxes: list[Bounds]) -> tuple[int, ...] | None:
             return (0,) * (len(shape) - axis)
         if axis == len(shape):
             return None
-        # What is missing first begins at an edge, or where a box ends.
+        # The first gap begins at 0 or where a box ends.
         cuts = {0, *(boxes[at][axis][1] for at in candidates)} - {shape[axis]}
         for cut in sorted(cuts):
             steps += len(candidates)

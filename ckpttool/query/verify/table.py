@@ -1,7 +1,7 @@
-"""Looking over a table as a whole, past what is damaged in it.
+"""Verifying a whole table, bad blocks skipped.
 
-`table.reader` ends at the first bad block, as everything must that uses the entries. Here all that
-is bad is to be told, and what other blocks hold is to be looked at as well.
+`table.reader` stops at the first bad block, because its entries are used. Here all damage is
+reported, and the other blocks are read too.
 """
 
 from __future__ import annotations
@@ -31,14 +31,13 @@ _MAX_SHOWN = 100
 
 @dataclass(slots=True)
 class Survey:
-    """What there is in a table.
+    """The readable contents of a table.
 
     Attributes:
-        keys: of all entries in blocks that could be read.
-        entries: value by key, and the block it lies in.
-        findings: what is wrong.
-        complete: whether every block could be read, so that what is not among the entries is not
-            in the table.
+        keys: of all entries in readable blocks.
+        entries: key -> value and its block.
+        findings: about the table.
+        complete: whether every block could be read, so that there are no other entries.
     """
 
     keys: set[bytes] = field(default_factory=set)
@@ -48,12 +47,12 @@ class Survey:
 
 
 class TakeBlock(Protocol):
-    """Looks a data block over; `take_keys` is what it has to do with the keys."""
+    """Verifies a data block; it must call `take_keys`."""
 
     def __call__(
         self, file: RandomAccessFile, handle: BlockHandle, low: bytes | None, separator: bytes
     ) -> None:
-        """Take the block at `handle`, whose keys lie above `low` and not above `separator`.
+        """Take the block at `handle`, with keys above `low` up to `separator`.
 
         Raises:
             CkptError: it cannot be read.
@@ -61,7 +60,7 @@ class TakeBlock(Protocol):
 
 
 def survey_table(file: RandomAccessFile) -> Survey:
-    """Read all blocks of a table that can be read."""
+    """Read all readable blocks of a table."""
     survey = Survey()
 
     def take(
@@ -76,7 +75,7 @@ def survey_table(file: RandomAccessFile) -> Survey:
 
 
 def survey_blocks(file: RandomAccessFile, survey: Survey, take: TakeBlock) -> None:
-    """Look over all of a table but what is in its data blocks, which is left to `take`."""
+    """Verify a table; `take` verifies its data blocks."""
     footer = _footer(file, survey)
     if footer is None:
         survey.complete = False
@@ -133,7 +132,7 @@ def _footer(file: RandomAccessFile, survey: Survey) -> Footer | None:
 
 
 def _footer_without_magic(file: RandomAccessFile) -> Footer | None:
-    """Return the handles of a footer whose magic number is damaged, if they can be read."""
+    """Return a footer with a damaged magic number, if its handles can be read."""
     try:
         handles = file.read_at(file.size - FOOTER_SIZE, HANDLES_SIZE)
         metaindex, pos = BlockHandle.decode(handles)
@@ -145,7 +144,7 @@ def _footer_without_magic(file: RandomAccessFile) -> Footer | None:
 def _index(
     file: RandomAccessFile, handle: BlockHandle, survey: Survey
 ) -> list[tuple[bytes, BlockHandle]]:
-    """Return separator and place of each data block; those of a damaged index block as well."""
+    """Return separator and handle of each data block, also from a damaged index block."""
     try:
         entries = read_entries(file, handle)
     except CkptError as error:
@@ -154,7 +153,7 @@ def _index(
         if not isinstance(error, ChecksumError):
             return []
         try:
-            # Each data block has a checksum of its own, so a wrong place does no harm.
+            # Each data block has its own checksum, so a wrong handle does no harm.
             entries = read_entries(file, handle, verify=False)
         except CkptError:
             return []
@@ -181,7 +180,7 @@ def take_keys(
     keys: Sequence[bytes],
     survey: Survey,
 ) -> set[bytes]:
-    """Look over the keys of a block, which rise; return those that no block had before."""
+    """Check the rising keys of a block; return those that no earlier block had."""
 
     def tell(message: str, key: str | None = None) -> None:
         place = {"offset": handle.offset, "size": handle.size}
@@ -198,7 +197,7 @@ def take_keys(
 
 
 def _check_cover(file: RandomAccessFile, handles: list[BlockHandle], survey: Survey) -> None:
-    """Look for bytes that several blocks have in common, or none has."""
+    """Find bytes in several blocks, or in none."""
     spans = sorted((each.offset, each.offset + each.size + TRAILER_SIZE) for each in handles)
     covered = 0
     for start, stop in [*spans, (file.size - FOOTER_SIZE, file.size)]:
@@ -219,7 +218,7 @@ def _check_cover(file: RandomAccessFile, handles: list[BlockHandle], survey: Sur
 
 
 def _of_block(error: CkptError, file: RandomAccessFile, handle: BlockHandle, what: str) -> Finding:
-    """Return the finding for a block that cannot be read; its place is that of the block."""
+    """Return the finding for an unreadable block."""
     error.message = f"{what}: {error.message}"
     if error.key is not None and error.key.startswith("\0"):
         with suppress(CorruptError):

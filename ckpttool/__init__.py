@@ -1,9 +1,14 @@
 """Look into TensorFlow checkpoints and operate on them, without TensorFlow.
 
-    with ckpttool.open_checkpoint("tf_ckpts") as ckpt:
-        kernel = ckpt["net/l1/kernel"]
-    ckpttool.save_checkpoint("out/ckpt-1", {"w": kernel})
+    import ckpttool as ct
 
+    with ct.open_checkpoint("tf_ckpts") as ckpt:
+        kernel = ckpt["net/l1/kernel"]
+    ct.save_checkpoint("out/ckpt-1", {"w": kernel})
+    ct.rename("tf_ckpts", "out/ckpt-2", {"net": "model"})
+
+Each command of `ckpt` has a function here, `surgery` composes changes, and the functions of
+`tf.train` that read checkpoints have their names and arguments. Paths are `str` or `os.PathLike`.
 Importing this package imports nothing else; each name is resolved on first use.
 """
 
@@ -11,6 +16,15 @@ from __future__ import annotations
 
 TYPE_CHECKING = False  # that of `typing`, whose import takes most of what this one would
 if TYPE_CHECKING:
+    from ckpttool import surgery
+    from ckpttool.api.check import Check, check
+    from ckpttool.api.convert_legacy import Conversions, convert_legacy
+    from ckpttool.api.diff import CheckpointDiff, diff
+    from ckpttool.api.export_meta_json import GraphExport, export_meta_json
+    from ckpttool.api.outcome import Outcome
+    from ckpttool.api.prune import prune
+    from ckpttool.api.rename import rename
+    from ckpttool.api.verify import Verification, verify
     from ckpttool.checkpoint.open import Checkpoint, open_checkpoint
     from ckpttool.checkpoint.save import save_checkpoint
     from ckpttool.checkpoint.tf_train import (
@@ -22,59 +36,126 @@ if TYPE_CHECKING:
         load_checkpoint,
         load_variable,
     )
-    from ckpttool.errors import CkptError
-    from ckpttool.query.diff.checkpoints import diff
-    from ckpttool.query.verify.addresses import verify
+    from ckpttool.errors import (
+        ChangedError,
+        ChecksumError,
+        CkptError,
+        CorruptError,
+        DestinationError,
+        FileAccessError,
+        InvalidTensorError,
+        KeyCollisionError,
+        MissingFileError,
+        MissingKeyError,
+        NotFoundError,
+        SelectionError,
+        SurgeryError,
+        TruncatedError,
+        UnsupportedError,
+    )
     from ckpttool.tensor.variants import VariantElement
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "ChangedError",
+    "Check",
     "Checkpoint",
+    "CheckpointDiff",
     "CheckpointReader",
+    "ChecksumError",
     "CkptError",
+    "Conversions",
+    "CorruptError",
+    "DestinationError",
+    "FileAccessError",
+    "GraphExport",
+    "InvalidTensorError",
+    "KeyCollisionError",
+    "MissingFileError",
+    "MissingKeyError",
+    "NotFoundError",
+    "Outcome",
+    "SelectionError",
+    "SurgeryError",
+    "TruncatedError",
+    "UnsupportedError",
     "VariantElement",
+    "Verification",
     "__version__",
+    "check",
     "checkpoints_iterator",
+    "convert_legacy",
     "diff",
+    "export_meta_json",
     "get_checkpoint_state",
     "latest_checkpoint",
     "list_variables",
     "load_checkpoint",
     "load_variable",
     "open_checkpoint",
+    "prune",
+    "rename",
     "save_checkpoint",
+    "surgery",
     "verify",
 ]
 
 _HOMES = {
-    "Checkpoint": "ckpttool.checkpoint.open",
-    "CheckpointReader": "ckpttool.checkpoint.tf_train",
-    "CkptError": "ckpttool.errors",
-    "VariantElement": "ckpttool.tensor.variants",
-    "checkpoints_iterator": "ckpttool.checkpoint.tf_train",
-    "diff": "ckpttool.query.diff.checkpoints",
-    "get_checkpoint_state": "ckpttool.checkpoint.tf_train",
-    "latest_checkpoint": "ckpttool.checkpoint.tf_train",
-    "list_variables": "ckpttool.checkpoint.tf_train",
-    "load_checkpoint": "ckpttool.checkpoint.tf_train",
-    "load_variable": "ckpttool.checkpoint.tf_train",
-    "open_checkpoint": "ckpttool.checkpoint.open",
-    "save_checkpoint": "ckpttool.checkpoint.save",
-    "verify": "ckpttool.query.verify.addresses",
+    "ChangedError": "errors",
+    "Check": "api.check",
+    "Checkpoint": "checkpoint.open",
+    "CheckpointDiff": "api.diff",
+    "CheckpointReader": "checkpoint.tf_train",
+    "ChecksumError": "errors",
+    "CkptError": "errors",
+    "Conversions": "api.convert_legacy",
+    "CorruptError": "errors",
+    "DestinationError": "errors",
+    "FileAccessError": "errors",
+    "GraphExport": "api.export_meta_json",
+    "InvalidTensorError": "errors",
+    "KeyCollisionError": "errors",
+    "MissingFileError": "errors",
+    "MissingKeyError": "errors",
+    "NotFoundError": "errors",
+    "Outcome": "api.outcome",
+    "SelectionError": "errors",
+    "SurgeryError": "errors",
+    "TruncatedError": "errors",
+    "UnsupportedError": "errors",
+    "VariantElement": "tensor.variants",
+    "Verification": "api.verify",
+    "check": "api.check",
+    "checkpoints_iterator": "checkpoint.tf_train",
+    "convert_legacy": "api.convert_legacy",
+    "diff": "api.diff",
+    "export_meta_json": "api.export_meta_json",
+    "get_checkpoint_state": "checkpoint.tf_train",
+    "latest_checkpoint": "checkpoint.tf_train",
+    "list_variables": "checkpoint.tf_train",
+    "load_checkpoint": "checkpoint.tf_train",
+    "load_variable": "checkpoint.tf_train",
+    "open_checkpoint": "checkpoint.open",
+    "prune": "api.prune",
+    "rename": "api.rename",
+    "save_checkpoint": "checkpoint.save",
+    "verify": "api.verify",
 }
 
 
 def __getattr__(name: str) -> object:
+    from importlib import import_module
+
+    if name == "surgery":
+        return import_module(f"{__name__}.surgery")
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
-
-    value: object = getattr(import_module(home), name)
+    value: object = getattr(import_module(f"{__name__}.{home}"), name)
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted(__all__)

@@ -37,9 +37,10 @@ LEVELS = {
     "query": 9,
     "surgery": 9,
     "render": 10,
-    "cli": 11,
-    "": 12,
-    "__main__": 12,
+    "api": 11,
+    "cli": 12,
+    "": 13,
+    "__main__": 13,
 }
 
 # These two see less than what lies below them: of the formats only the values that answers hold.
@@ -48,7 +49,7 @@ NARROWER = {
         *("errors", "printable", "schemas", "coding.text", "tensor", "objects", "metagraph"),
         *("checkpoint", "query", "surgery"),
     },
-    "cli": {"errors", "printable", "schemas", "checkpoint", "query", "surgery", "render"},
+    "cli": {"errors", "printable", "schemas", "checkpoint", "query", "surgery", "render", "api"},
 }
 
 # Foreign package -> the parts (or single modules) that may import it.

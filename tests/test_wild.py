@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 import ckpttool
+from ckpttool.api.verify import verify
 from ckpttool.errors import CkptError
 from ckpttool.query.folder import list_folder
-from ckpttool.query.verify.addresses import verify
 from tests.support.command import Outcome
 from tests.support.wild import WILD, Made, artefacts, make, run
 

@@ -35,6 +35,7 @@ from ckpttool.checkpoint.generation import Generation, table_generation
 from ckpttool.checkpoint.nearest import nearest, quoted
 from ckpttool.checkpoint.state import STATE_NAME, read_state
 from ckpttool.errors import CkptError, FileAccessError, MissingFileError, NotFoundError
+from ckpttool.storage.paths import StrPath, path_text
 from ckpttool.storage.source import RandomAccessFile
 
 AddressKind = Literal["prefix", "member", "state", "saved_model", "session_bundle"]
@@ -77,7 +78,7 @@ class Location:
     warnings: tuple[str, ...] = ()
 
 
-def locate(path: str | os.PathLike[str], *, within: bool = False) -> Location:
+def locate(path: StrPath, *, within: bool = False) -> Location:
     """Return the checkpoint that `path` means.
 
     Args:
@@ -92,7 +93,7 @@ def locate(path: str | os.PathLike[str], *, within: bool = False) -> Location:
         FileAccessError: something on the way cannot be read or is not a regular file.
         CorruptError: a state file is malformed.
     """
-    typed = os.fspath(path)
+    typed = path_text(path)
     if not typed:
         raise MissingFileError("an empty path names no checkpoint")
     status = file_status(typed)

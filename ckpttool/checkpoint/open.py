@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -15,6 +16,7 @@ from ckpttool.checkpoint.nearest import nearest_names, quoted
 from ckpttool.errors import CkptError, MissingKeyError, UnsupportedError
 from ckpttool.objects.keys import GRAPH_KEY, key_of_path, object_path
 from ckpttool.printable import unprintable
+from ckpttool.storage.paths import StrPath
 from ckpttool.tensor.region import Index
 
 if TYPE_CHECKING:
@@ -329,7 +331,21 @@ class Checkpoint(Mapping[str, "Array"]):
         return key if key in self.entries else None
 
 
-def open_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
+def opened(
+    source: StrPath | Checkpoint, *, within: bool = False
+) -> AbstractContextManager[Checkpoint]:
+    """Return a context with an open checkpoint; one that is open already stays open after it.
+
+    Args:
+        source: anything that names a checkpoint, or an open one.
+        within: as in `locate`.
+    """
+    if isinstance(source, Checkpoint):
+        return nullcontext(source)
+    return Checkpoint(locate(source, within=within))
+
+
+def open_checkpoint(path: StrPath) -> Checkpoint:
     """Open a checkpoint for reading.
 
     Args:

@@ -7,13 +7,18 @@ from typing import TYPE_CHECKING
 
 from ckpttool.bundle.writer import BundleWriter
 from ckpttool.coding.text import encode_text
+from ckpttool.storage.paths import StrPath, path_text
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 
 def save_checkpoint(
-    prefix: str, tensors: Mapping[str, ArrayLike], *, num_shards: int = 1, force: bool = False
+    prefix: StrPath,
+    tensors: Mapping[str, ArrayLike],
+    *,
+    num_shards: int = 1,
+    force: bool = False,
 ) -> None:
     """Write a name-based checkpoint that TensorFlow reads.
 
@@ -32,7 +37,7 @@ def save_checkpoint(
         DestinationError: files of that name exist and `force` is not given.
         InvalidTensorError: a key is empty, or a value has no TensorFlow dtype.
     """
-    with BundleWriter(prefix, num_shards=num_shards, force=force) as writer:
+    with BundleWriter(path_text(prefix), num_shards=num_shards, force=force) as writer:
         # To the emptiest shard each, in key order: the same tensors give the same files.
         for key in sorted(tensors, key=encode_text):
             writer.add(key, tensors[key], shard_id=writer.emptiest_shard)

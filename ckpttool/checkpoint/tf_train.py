@@ -20,6 +20,7 @@ from ckpttool.checkpoint.open import Checkpoint, open_checkpoint
 from ckpttool.checkpoint.state import STATE_NAME
 from ckpttool.coding.text import encode_text
 from ckpttool.errors import CkptError, MissingFileError
+from ckpttool.storage.paths import StrPath, path_text
 from ckpttool.tensor.dtypes import DType
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ class CheckpointReader:
         return encode_text("".join(lines))
 
 
-def load_checkpoint(ckpt_dir_or_file: str | os.PathLike[str]) -> CheckpointReader:
+def load_checkpoint(ckpt_dir_or_file: StrPath) -> CheckpointReader:
     """Open a checkpoint.
 
     Args:
@@ -92,13 +93,13 @@ def load_checkpoint(ckpt_dir_or_file: str | os.PathLike[str]) -> CheckpointReade
     return CheckpointReader(open_checkpoint(ckpt_dir_or_file))
 
 
-def list_variables(ckpt_dir_or_file: str | os.PathLike[str]) -> list[tuple[str, list[int]]]:
+def list_variables(ckpt_dir_or_file: StrPath) -> list[tuple[str, list[int]]]:
     """Return key and shape of every tensor of a checkpoint, sorted by key."""
     with open_checkpoint(ckpt_dir_or_file) as checkpoint:
         return sorted(CheckpointReader(checkpoint).get_variable_to_shape_map().items())
 
 
-def load_variable(ckpt_dir_or_file: str | os.PathLike[str], name: str) -> Any:
+def load_variable(ckpt_dir_or_file: StrPath, name: str) -> Any:
     """Return the value of one tensor of a checkpoint.
 
     Args:
@@ -110,7 +111,7 @@ def load_variable(ckpt_dir_or_file: str | os.PathLike[str], name: str) -> Any:
 
 
 def get_checkpoint_state(
-    checkpoint_dir: str | os.PathLike[str], latest_filename: str | None = None
+    checkpoint_dir: StrPath, latest_filename: str | None = None
 ) -> CheckpointState | None:
     """Read a folder's state file.
 
@@ -127,7 +128,7 @@ def get_checkpoint_state(
     """
     from ckpttool.checkpoint.state import read_state
 
-    folder = os.fspath(checkpoint_dir)
+    folder = path_text(checkpoint_dir)
     path = os.path.join(folder, latest_filename or STATE_NAME)
     try:
         state = read_state(path)
@@ -141,9 +142,7 @@ def get_checkpoint_state(
     return state.joined_to(folder)
 
 
-def latest_checkpoint(
-    checkpoint_dir: str | os.PathLike[str], latest_filename: str | None = None
-) -> str | None:
+def latest_checkpoint(checkpoint_dir: StrPath, latest_filename: str | None = None) -> str | None:
     """Return the prefix of a folder's latest checkpoint.
 
     Args:
@@ -174,7 +173,7 @@ def latest_checkpoint(
 
 
 def checkpoints_iterator(
-    checkpoint_dir: str | os.PathLike[str],
+    checkpoint_dir: StrPath,
     min_interval_secs: float = 0,
     timeout: float | None = None,
     timeout_fn: Callable[[], bool] | None = None,
@@ -205,7 +204,7 @@ def checkpoints_iterator(
 
 
 def _wait_for_new(
-    checkpoint_dir: str | os.PathLike[str], previous: str | None, timeout: float | None
+    checkpoint_dir: StrPath, previous: str | None, timeout: float | None
 ) -> str | None:
     pause = 1.0
     stop = None if timeout is None else time.monotonic() + timeout

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import sys
 
 import click
 
+from ckpttool.api.check import check
 from ckpttool.checkpoint.locate import locate
 from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.checkpoint.selection.select import Selector
 from ckpttool.cli import options
 from ckpttool.cli.failures import DONE, FAILED, NEGATIVE
-from ckpttool.query.check.checkpoint import check
-from ckpttool.query.check.findings import LockReport
-from ckpttool.query.check.lock import Lock, read_lock
 from ckpttool.render.check import text as render
 from ckpttool.render.check.words import summary
 from ckpttool.render.progress import ProgressBar
@@ -91,23 +88,20 @@ def command(
         raise click.UsageError("--update needs a file to write")
     location = locate(path)
     settings.report(location)
-    with Checkpoint(location) as ckpt:
-        if update and against is not None:
-            report = _updated(ckpt, against, selector, ignore, crc=crc)
-        else:
-            lock = None if against is None else read_lock(against)
-            with ProgressBar("reading", sys.stderr, settings.terminal(sys.stderr)) as bar:
-                report = check(
-                    ckpt,
-                    lock,
-                    selector,
-                    ignore=ignore,
-                    crc=crc,
-                    finite=finite,
-                    graph=graph,
-                    allow_extra=allow_extra,
-                    on_progress=bar,
-                )
+    bar = ProgressBar("reading", sys.stderr, settings.terminal(sys.stderr))
+    with Checkpoint(location) as ckpt, bar:
+        report = check(
+            ckpt,
+            against,
+            selector,
+            ignore=ignore,
+            update=update,
+            crc=crc,
+            finite=finite,
+            graph=graph,
+            allow_extra=allow_extra,
+            on_progress=bar,
+        )
     render.write_report(report, format, sys.stdout, settings.terminal())
     if format == "names":  # which have no place for a reason
         for each in report.findings:
@@ -116,13 +110,3 @@ def command(
     if update and format not in ("table", "markdown"):
         settings.tell(f"{against}: {report.update}: {summary(report)}")
     return _CODES[report.verdict]
-
-
-def _updated(
-    ckpt: Checkpoint, path: str, selector: Selector, ignore: tuple[str, ...], *, crc: bool
-) -> LockReport:
-    from ckpttool.query.check.update import update_lock
-    from ckpttool.render.check.lock import write_lock
-
-    lock: Lock | None = read_lock(path) if os.path.lexists(path) else None
-    return update_lock(ckpt, path, lock, write_lock, selector, ignore=ignore, crc=crc)

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+import sys
 from typing import cast
 
 import click
 
-from ckpttool.checkpoint.locate import locate
+from ckpttool.api.convert_legacy import Converted, convert_legacy, is_export
 from ckpttool.cli import options
-from ckpttool.cli.conversions import Wanted, convert_checkpoints, convert_exports
-from ckpttool.cli.writing import DRY_RUN, FOLLOW_LINKS, FORMATS, LOCK_TIMEOUT_OPTION
-from ckpttool.errors import NotFoundError
+from ckpttool.cli.writing import (
+    DRY_RUN,
+    FOLLOW_LINKS,
+    FORMATS,
+    LOCK_TIMEOUT_OPTION,
+    end_cleanly,
+)
+from ckpttool.render.progress import ProgressBar
 from ckpttool.surgery import rules as rule_kinds
 from ckpttool.surgery.convert import TARGET_FORMS, TargetForm
 from ckpttool.surgery.rules import RenameRule
 from ckpttool.surgery.tables import load_table
 from ckpttool.surgery.writing.companions import META_MODES, MetaMode
-from ckpttool.surgery.writing.prepare import Patience, WriteOptions
-from ckpttool.surgery.writing.spread import Recoding
 
 EXAMPLES = (
     ("ckpt convert-legacy old.ckpt-7 -o out/model.ckpt-7", "A V1 checkpoint as V2."),
@@ -126,30 +129,39 @@ def command(
     rules: list[RenameRule] = []
     for name, text in options.in_order(click.get_current_context(), given):
         rules += rule_kinds.read_map(text) if name == "map" else [load_table(text)]
-    recoding = Recoding(shards, max_shard_size, join_slices)
-    wanted = Wanted(
-        to=cast("TargetForm", to or "v2"),
-        like=like,
-        rules=tuple(rules),
-        recoding=recoding,
-        how=WriteOptions(
+    of_checkpoints = like or rules or join_slices or shards or max_shard_size
+    if to is None and is_export(source) and (of_checkpoints or update_state or meta != "auto"):
+        raise click.UsageError("options of checkpoints need --to for an export")
+    if not dry_run:
+        end_cleanly()
+    with ProgressBar("converting", sys.stderr, settings.terminal(sys.stderr)) as bar:
+
+        def tell(done: Converted) -> None:
+            bar.clear()
+            if done.location is not None:
+                settings.report(done.location)
+            for line in (*done.notes, done.summary):
+                settings.tell(line)
+
+        outcome = convert_legacy(
+            source,
+            output,
+            to=cast("TargetForm | None", to),
+            like=like,
+            rules=rules,
+            join_slices=join_slices,
+            shards=shards,
+            max_shard_size=max_shard_size,
+            dry_run=dry_run,
             force=force,
             update_state=update_state,
             meta=cast("MetaMode", meta),
             follow_links=follow_links,
-            patience=Patience(lock_timeout, settings.tell),
-        ),
-        dry_run=dry_run,
-    )
-    if to is None and _is_export(source):
-        if like or rules or recoding != Recoding() or update_state or meta != "auto":
-            raise click.UsageError("options of checkpoints need --to for an export")
-        convert_exports(settings, source, output, wanted, format)
-    else:
-        convert_checkpoints(settings, source, output, wanted, format)
-
-
-def _is_export(path: str) -> bool:
-    with suppress(NotFoundError):
-        return locate(path).address == "session_bundle"
-    return False
+            lock_timeout=lock_timeout,
+            on_wait=settings.tell,
+            on_progress=bar,
+            on_done=tell,
+        )
+    for note in outcome.notes:
+        settings.tell(note)
+    outcome.write_changes(format, sys.stdout, settings.terminal())

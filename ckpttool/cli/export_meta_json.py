@@ -2,28 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import cast
 
 import click
 
+from ckpttool.api.export_meta_json import export_meta_json, output_form
 from ckpttool.cli import options
-from ckpttool.errors import UnsupportedError
-from ckpttool.query.metagraph.document import (
-    GRAPH_FORMS,
-    GraphDocument,
-    GraphForm,
-    JsonForm,
-    choose_graph,
-    find_graph,
-    losses,
-    read_graph,
-    read_graph_json,
-    save_graph,
-    write_graph,
-)
-from ckpttool.render.metajson import loss_lines
+from ckpttool.query.metagraph.document import GRAPH_FORMS, GraphForm
 
 EXAMPLES = (
     (
@@ -42,12 +28,6 @@ EXAMPLES = (
 _ELIDE = "--elide-constants"
 _DEFAULT_ELIDE = 64
 _INDENT = 2
-_SUFFIXES: dict[str, GraphForm] = {
-    ".json": "json",
-    ".pbtxt": "pbtxt",
-    ".pb": "pb",
-    ".meta": "pb",
-}
 
 
 class ExportCommand(options.Command):
@@ -119,7 +99,7 @@ def command(
     SavedModel or SessionBundle export, or a checkpoint that has a graph. Of a SavedModel with
     several MetaGraphs --tag-set takes one and --saved-model all.
     """
-    form = _form(to, output, from_json=from_json)
+    form = output_form(cast("GraphForm | None", to), output, from_json=from_json)
     if form != "json" and (decode_collections or elide_constants is not None):
         raise click.UsageError("--decode-collections and --elide-constants go with JSON")
     if form != "json" and (compact or indent is not None):
@@ -132,51 +112,28 @@ def command(
         raise click.UsageError("--force goes with -o")
     if form == "pb" and output is None and settings.terminal().interactive:
         raise click.UsageError("bytes are not for a terminal; -o FILE says where to write")
-    json_form = JsonForm(
-        indent=None if compact else _INDENT if indent is None else indent,
-        elide=elide_constants,
+    export = export_meta_json(
+        meta,
+        output,
+        to=form,
+        from_json=from_json,
+        force=force,
+        tag_set=tag_set,
+        saved_model=saved_model,
+        select=select or "",
         decode_collections=decode_collections,
+        elide_constants=elide_constants,
+        indent=None if compact else _INDENT if indent is None else indent,
+        strict=strict,
     )
-    document = choose_graph(
-        _read(settings, meta, from_json=from_json),
-        tags=None if tag_set is None else _words(tag_set),
-        whole=saved_model or (from_json and tag_set is None and not select),
-        fields=_words(select or ""),
-    )
-    if strict:
-        dropped = [loss for loss in losses(document, form, json_form) if loss.dropped]
-        if dropped:
-            raise UnsupportedError("; ".join(loss_lines(dropped, form)), path=document.path)
+    for warning in export.warnings:
+        settings.warn(warning)
+    if not from_json:
+        settings.note(f"{meta} is the graph file {export.path}")
     if output is None:
-        found = write_graph(document, form, _write, json_form)
+        export.write_to(sys.stdout.buffer.write)
         sys.stdout.flush()
     else:
-        found = save_graph(document, form, output, json_form, force=force)
         settings.note(f"wrote {output}")
-    for line in loss_lines(found, form):
+    for line in export.notes:
         settings.warn(line)
-
-
-def _words(text: str) -> tuple[str, ...]:
-    return tuple(filter(None, (word.strip() for word in text.split(","))))
-
-
-def _write(data: bytes) -> None:
-    sys.stdout.buffer.write(data)
-
-
-def _form(to: str | None, output: str | None, *, from_json: bool) -> GraphForm:
-    if to is not None:
-        return cast("GraphForm", to)
-    suffix = os.path.splitext(output)[1] if output is not None else ""
-    return _SUFFIXES.get(suffix, "pb" if from_json else "json")
-
-
-def _read(settings: options.Settings, typed: str, *, from_json: bool) -> GraphDocument:
-    if not from_json:
-        address = find_graph(typed)
-        for warning in address.warnings:
-            settings.warn(warning)
-        settings.note(f"{typed} is the graph file {address.path}")
-        return read_graph(address.path)
-    return read_graph_json(typed)

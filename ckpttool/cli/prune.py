@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
+from ckpttool.api.prune import prune
 from ckpttool.checkpoint.locate import locate
 from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.cli import options
 from ckpttool.cli.writing import FORMATS, Destination, carry_out, write_options
-from ckpttool.surgery.plan import Plan
-from ckpttool.surgery.pruning import (
-    OPTIMIZER_KINDS,
-    SLOT_KINDS,
-    WEIGHT_KINDS,
-    note_staying,
-    prune,
-    select_drops,
-)
+
+if TYPE_CHECKING:
+    from ckpttool.api.outcome import Outcome
+    from ckpttool.surgery.writing.write import Writing
 
 EXAMPLES = (
     ("ckpt prune ckpts --optimizer -o out/ckpt-1", "No optimizer state."),
@@ -70,13 +68,17 @@ def command(
     location = locate(source, within=destination.in_place)
     settings.report(location)
     with Checkpoint(location) as ckpt:
-        plan = Plan.of(ckpt)
-        dropped = select_drops(
-            plan,
-            drop=drop,
-            keep=keep,
-            drop_kinds=OPTIMIZER_KINDS if optimizer else SLOT_KINDS if slots else frozenset(),
-            only_kinds=WEIGHT_KINDS if weights_only else frozenset(),
-        )
-        pruned = note_staying(prune(plan, dropped), drop, dropped)
-        carry_out(settings, pruned, destination, "prune", format)
+
+        def pruned(how: Writing) -> Outcome:
+            return prune(
+                ckpt,
+                destination.prefix,
+                drop=drop,
+                keep=keep,
+                slots=slots,
+                optimizer=optimizer,
+                weights_only=weights_only,
+                **how,
+            )
+
+        carry_out(settings, destination, format, pruned)

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
+from ckpttool.api.rename import rename
 from ckpttool.checkpoint.locate import locate
 from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.cli import options
 from ckpttool.cli.writing import FORMATS, Destination, carry_out, write_options
 from ckpttool.surgery import rules as rule_kinds
-from ckpttool.surgery.plan import Plan
-from ckpttool.surgery.renaming import promote_averages, rename
 from ckpttool.surgery.rules import RenameRule
 from ckpttool.surgery.tables import list_tables, load_table
+
+if TYPE_CHECKING:
+    from ckpttool.api.outcome import Outcome
+    from ckpttool.surgery.writing.write import Writing
 
 EXAMPLES = (
     ("ckpt rename ckpts net=model -o out/ckpt-1", "An object, and all that is below it."),
@@ -118,12 +123,12 @@ def command(
     location = locate(source, within=destination.in_place)
     settings.report(location)
     with Checkpoint(location) as ckpt:
-        plan = Plan.of(ckpt)
-        if promote_ema:
-            plan = promote_averages(plan)
-        if rules:
-            plan = rename(plan, rules, strict=strict)
-        carry_out(settings, plan, destination, "rename", format)
+
+        def renamed(how: Writing) -> Outcome:
+            to = destination.prefix
+            return rename(ckpt, to, rules, promote_ema=promote_ema, strict=strict, **how)
+
+        carry_out(settings, destination, format, renamed)
 
 
 def _rules(name: str, value: object) -> list[RenameRule]:

@@ -90,7 +90,7 @@ def _subjects(
 
 
 def _code(report: Report, *, strict: bool) -> int:
-    verdict = report.verdict(strict=strict)
+    verdict = report.judged(strict=strict)
     return {"damaged": NEGATIVE, "unchecked": FAILED}.get(verdict, DONE)
 
 

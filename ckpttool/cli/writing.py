@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass
 from functools import wraps
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
@@ -16,11 +16,11 @@ from ckpttool.cli import options
 from ckpttool.cli.failures import Terminated
 from ckpttool.surgery.writing.carry import DATA_MODES
 from ckpttool.surgery.writing.companions import META_MODES
-from ckpttool.surgery.writing.destination import destination_prefix, unused_place
-from ckpttool.surgery.writing.prepare import LOCK_TIMEOUT, Patience, WriteOptions, prepare
+from ckpttool.surgery.writing.prepare import LOCK_TIMEOUT
 
 if TYPE_CHECKING:
-    from ckpttool.surgery.plan import Plan
+    from ckpttool.api.outcome import Outcome
+    from ckpttool.surgery.writing.write import Writing
 
 F = TypeVar("F", bound=Callable[..., Any])
 DRY_RUN = "Print the plan; write nothing, so it need not be said where."
@@ -39,23 +39,22 @@ LOCK_TIMEOUT_OPTION = click.option(
 )
 
 
+@dataclass(frozen=True, slots=True)
 class Destination:
-    """Where and how a plan is to be written, as the options say.
+    """Where and how a checkpoint is to be written, as the options say.
 
     Attributes:
         prefix: of a new checkpoint; None to write in place, or nowhere.
-        options: how.
-        dry_run: whether to write nothing.
-        in_place: whether to change the checkpoint itself.
+        how: the other arguments of `surgery.write`.
     """
 
-    def __init__(
-        self, prefix: str | None, write_options: WriteOptions, *, dry_run: bool, in_place: bool
-    ) -> None:
-        self.prefix = prefix
-        self.options = write_options
-        self.dry_run = dry_run
-        self.in_place = in_place
+    prefix: str | None
+    how: Writing
+
+    @property
+    def in_place(self) -> bool:
+        """Whether to change the checkpoint itself."""
+        return self.how["in_place"]
 
 
 def write_options(function: F) -> F:
@@ -80,10 +79,18 @@ def write_options(function: F) -> F:
             raise click.UsageError("either -o DST or --in-place says where to write")
         if in_place and (force or data != "auto"):
             raise click.UsageError("--force and --data go with -o")
-        prefix = destination_prefix(output) if output is not None else None
-        patience = Patience(lock_timeout)
-        how = WriteOptions(data, compact, force, update_state, meta, follow_links, patience)
-        destination = Destination(prefix, how, dry_run=dry_run, in_place=in_place)
+        how: Writing = {
+            "in_place": in_place,
+            "dry_run": dry_run,
+            "data": data,
+            "compact": compact,
+            "force": force,
+            "update_state": update_state,
+            "meta": meta,
+            "follow_links": follow_links,
+            "lock_timeout": lock_timeout,
+        }
+        destination = Destination(output, how)
         return function(*args, destination=destination, **kwargs)
 
     decorators = (
@@ -119,41 +126,30 @@ def write_options(function: F) -> F:
 
 
 def carry_out(
-    settings: options.Settings, plan: Plan, destination: Destination, name: str, format: str
+    settings: options.Settings,
+    destination: Destination,
+    format: str,
+    operation: Callable[[Writing], Outcome],
 ) -> None:
-    """Write a plan, or only print it, and tell what came of it.
+    """Change a checkpoint, or only print how, and tell what came of it.
 
     Args:
         settings: of this run.
-        plan: what to write.
-        destination: where and how.
-        name: of the command, for the JSON schema.
+        destination: where and how to write.
         format: how to print the changes.
+        operation: the twin of the command; it gets how to write.
     """
-    from ckpttool.query.source import Source
     from ckpttool.render.progress import ProgressBar
-    from ckpttool.render.surgery import summary_line, write_changes
 
-    how = destination.options
-    how = replace(how, patience=replace(how.patience, tell=settings.tell))
-    prefix = plan.source.prefix if destination.in_place else destination.prefix
-    source = Source.of(plan.source)  # beforehand: in place there is no such checkpoint afterwards
-    place = None if destination.in_place else prefix
-    if prefix is None:
-        place = unused_place(plan.source.prefix)
-    prepared = prepare(plan, place, how)
-    if destination.dry_run:
-        receipt = prepared.receipt()
-    else:
+    if not destination.how["dry_run"]:
         end_cleanly()
-        with ProgressBar("copying", sys.stderr, settings.terminal(sys.stderr)) as on_progress:
-            receipt = prepared.write(on_progress=on_progress)
-    done = None if destination.dry_run else receipt
-    write_changes(plan, done, source, prefix, name, format, sys.stdout, settings.terminal())
+    with ProgressBar("copying", sys.stderr, settings.terminal(sys.stderr)) as bar:
+        outcome = operation({**destination.how, "on_wait": settings.tell, "on_progress": bar})
+    outcome.write_changes(format, sys.stdout, settings.terminal())
     sys.stdout.flush()
-    for note in receipt.notes:
+    for note in outcome.notes:
         settings.tell(note)
-    settings.tell(summary_line(plan, done, prefix))
+    settings.tell(outcome.summary)
 
 
 def end_cleanly() -> None:

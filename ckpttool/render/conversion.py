@@ -95,6 +95,13 @@ def write_checkpoints(
         )
         write_rows(rows, _CHANGE, cast(RowFormat, format), stream, terminal=terminal)
         return
+    write_json(checkpoints_document(done, dry_run=dry_run, state=state), stream)
+
+
+def checkpoints_document(
+    done: Sequence[ConvertedCheckpoint], *, dry_run: bool, state: str | None
+) -> dict[str, object]:
+    """Return what became of checkpoints as one object; arguments as in `write_checkpoints`."""
     conversions = [
         {
             "result": "checkpoint",
@@ -104,8 +111,7 @@ def write_checkpoints(
         }
         for each in done
     ]
-    document = {"schema": SCHEMA, "dry_run": dry_run, "state": state, "conversions": conversions}
-    write_json(document, stream)
+    return {"schema": SCHEMA, "dry_run": dry_run, "state": state, "conversions": conversions}
 
 
 def checkpoint_line(done: ConvertedCheckpoint, *, dry_run: bool) -> str:
@@ -151,9 +157,13 @@ def write_exports(
         )
         write_rows(rows, _SIGNATURE, cast(RowFormat, format), stream, terminal=terminal)
         return
+    write_json(exports_document(done, dry_run=dry_run), stream)
+
+
+def exports_document(done: Sequence[ExportReceipt], *, dry_run: bool) -> dict[str, object]:
+    """Return what became of exports as one object."""
     conversions = [_export_members(each, dry_run=dry_run) for each in done]
-    document = {"schema": SCHEMA, "dry_run": dry_run, "state": None, "conversions": conversions}
-    write_json(document, stream)
+    return {"schema": SCHEMA, "dry_run": dry_run, "state": None, "conversions": conversions}
 
 
 def export_line(receipt: ExportReceipt, *, dry_run: bool) -> str:

@@ -48,11 +48,18 @@ def write_changes(
         terminal: what `stream` is.
     """
     if format == "json":
-        members = plan_members(plan, receipt, source, prefix)
-        write_json({"schema": f"ckpt.{command}/1", "dry_run": receipt is None, **members}, stream)
+        write_json(changes_document(plan, receipt, source, prefix, command), stream)
     else:
         rows = ((c.key, c.action, c.new_key, c.kind, c.bytes) for c in plan.changes)
         write_rows(rows, CHANGE_COLUMNS, cast(RowFormat, format), stream, terminal=terminal)
+
+
+def changes_document(
+    plan: Plan, receipt: Receipt | None, source: Source, prefix: str | None, command: str
+) -> dict[str, object]:
+    """Return what becomes of a checkpoint as one object; arguments as in `write_changes`."""
+    members = plan_members(plan, receipt, source, prefix)
+    return {"schema": f"ckpt.{command}/1", "dry_run": receipt is None, **members}
 
 
 def plan_members(

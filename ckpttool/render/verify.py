@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from itertools import chain, islice
 from typing import TextIO, cast
 
 from ckpttool.printable import printable
 from ckpttool.query.verify.findings import Finding
-from ckpttool.query.verify.report import VERIFY_VERDICTS, Report, VerifyVerdict
+from ckpttool.query.verify.report import VERIFY_VERDICTS, Report, VerifyVerdict, worst_verdict
 from ckpttool.render import humanize
 from ckpttool.render.cells import Column
 from ckpttool.render.console import Terminal
@@ -63,12 +63,12 @@ def write_reports(
     """
     reports = _begun(reports)
     if format == "json":
-        _write_document(list(reports), stream, fast=fast, strict=strict)
+        write_json(verify_document(list(reports), fast=fast, strict=strict), stream)
     elif format == "jsonl":
         write_jsonl((report_document(each, strict=strict) for each in reports), stream)
     elif format == "names":
         for report in reports:
-            if report.verdict(strict=strict) in ("damaged", "unchecked"):
+            if report.judged(strict=strict) in ("damaged", "unchecked"):
                 stream.write(f"{printable(report.prefix)}\n")
     elif format == "table":
         _write_for_people(reports, stream, terminal, strict=strict)
@@ -89,7 +89,7 @@ def report_document(report: Report, *, strict: bool) -> dict[str, object]:
         "path": report.path,
         "prefix": report.prefix,
         "kind": report.kind,
-        "verdict": report.verdict(strict=strict),
+        "verdict": report.judged(strict=strict),
         "source": None if report.source is None else source_document(report.source),
         "tensors": report.tensors,
         "data_read": not report.fast,
@@ -103,27 +103,30 @@ def _finding_document(finding: Finding) -> dict[str, object]:
     return {"code": document.pop("code"), "severity": finding.severity, **document}
 
 
-def _write_document(reports: list[Report], stream: TextIO, *, fast: bool, strict: bool) -> None:
-    verdicts = [each.verdict(strict=strict) for each in reports]
+def verify_document(reports: Sequence[Report], *, fast: bool, strict: bool) -> dict[str, object]:
+    """Return reports as one object; its list of them is made while it is read.
+
+    Args:
+        reports: all of them.
+        fast: whether the data were left unread.
+        strict: whether warnings count as damage.
+    """
     checkpoints = [each for each in reports if each.kind == "checkpoint"]
-    write_json(
-        {
-            "schema": SCHEMA,
-            "verdict": max(verdicts, key=VERIFY_VERDICTS.index, default="unchecked"),
-            "fast": fast,
-            "strict": strict,
-            "reports": (report_document(each, strict=strict) for each in reports),
-            "totals": {
-                "checkpoints": len(checkpoints),
-                "tensors": sum(each.tensors for each in reports),
-                "bytes_read": sum(each.bytes_read for each in reports),
-                "damage": sum(each.count("damage") for each in reports),
-                "unchecked": sum(each.count("unchecked") for each in reports),
-                "warnings": sum(each.count("warning") for each in reports),
-            },
+    return {
+        "schema": SCHEMA,
+        "verdict": worst_verdict(reports, strict=strict),
+        "fast": fast,
+        "strict": strict,
+        "reports": (report_document(each, strict=strict) for each in reports),
+        "totals": {
+            "checkpoints": len(checkpoints),
+            "tensors": sum(each.tensors for each in reports),
+            "bytes_read": sum(each.bytes_read for each in reports),
+            "damage": sum(each.count("damage") for each in reports),
+            "unchecked": sum(each.count("unchecked") for each in reports),
+            "warnings": sum(each.count("warning") for each in reports),
         },
-        stream,
-    )
+    }
 
 
 def _rows(report: Report, *, strict: bool) -> Iterator[tuple[object, ...]]:
@@ -141,7 +144,7 @@ def _rows(report: Report, *, strict: bool) -> Iterator[tuple[object, ...]]:
         )
     yield (
         report.prefix,
-        report.verdict(strict=strict),
+        report.judged(strict=strict),
         None,
         None,
         None,
@@ -173,7 +176,7 @@ def _write_for_people(
 ) -> None:
     verdicts: list[VerifyVerdict] = []
     for report in reports:
-        verdict = report.verdict(strict=strict)
+        verdict = report.judged(strict=strict)
         if report.kind == "checkpoint":
             verdicts.append(verdict)
         elif not report.findings:

@@ -1,5 +1,6 @@
 """Files and folders, whatever their contents.
 
+paths          paths as callers give them
 source         reading: sized and bounds-checked
 folders        making folders, making names durable
 work           progress, and the number of threads

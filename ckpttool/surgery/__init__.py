@@ -1,5 +1,13 @@
 """Changing checkpoints: what to change is planned first, and written in one place.
 
+    with ckpttool.open_checkpoint("tf_ckpts") as ckpt:
+        plan = surgery.Plan.of(ckpt)
+        plan = surgery.rename(surgery.prune(plan, slots=True), {"net": "model"})
+        surgery.write(plan, "out/ckpt-4")
+
+Each name is resolved on first use. The modules are named so that none takes the place of a
+function: the import of a submodule binds its name in the package.
+
 plan        a checkpoint as it shall become, with the list of changes
 rules       rules that give tensors and objects new names
 precedence  which of many rules says first what becomes of a name
@@ -13,3 +21,84 @@ convert     checkpoints of old forms brought up to date
 export      a SessionBundle export made a SavedModel
 writing     writing a plan
 """
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ckpttool.surgery.flattening import flatten
+    from ckpttool.surgery.like.reference import follow
+    from ckpttool.surgery.plan import Change, Plan
+    from ckpttool.surgery.pruning import prune
+    from ckpttool.surgery.renaming import promote_averages, rename
+    from ckpttool.surgery.rules import (
+        MoveRule,
+        PrefixRule,
+        StripPrefixRule,
+        SubstituteRule,
+        parse_move,
+        parse_substitution,
+        read_map,
+    )
+    from ckpttool.surgery.tables import list_tables, load_table
+    from ckpttool.surgery.writing.receipt import Receipt, ShardReceipt
+    from ckpttool.surgery.writing.write import write
+
+__all__ = [
+    "Change",
+    "MoveRule",
+    "Plan",
+    "PrefixRule",
+    "Receipt",
+    "ShardReceipt",
+    "StripPrefixRule",
+    "SubstituteRule",
+    "flatten",
+    "follow",
+    "list_tables",
+    "load_table",
+    "parse_move",
+    "parse_substitution",
+    "promote_averages",
+    "prune",
+    "read_map",
+    "rename",
+    "write",
+]
+
+_HOMES = {
+    "Change": "plan",
+    "MoveRule": "rules",
+    "Plan": "plan",
+    "PrefixRule": "rules",
+    "Receipt": "writing.receipt",
+    "ShardReceipt": "writing.receipt",
+    "StripPrefixRule": "rules",
+    "SubstituteRule": "rules",
+    "flatten": "flattening",
+    "follow": "like.reference",
+    "list_tables": "tables",
+    "load_table": "tables",
+    "parse_move": "rules",
+    "parse_substitution": "rules",
+    "promote_averages": "renaming",
+    "prune": "pruning",
+    "read_map": "rules",
+    "rename": "renaming",
+    "write": "writing.write",
+}
+
+
+def __getattr__(name: str) -> object:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value: object = getattr(import_module(f"{__name__}.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

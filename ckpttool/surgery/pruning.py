@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Iterable, Set
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -27,6 +27,43 @@ class _Name(NamedTuple):
     key: str
     object_path: str | None
     kind: str
+
+
+def prune(
+    plan: Plan,
+    *,
+    drop: str | Iterable[str] = (),
+    keep: str | Iterable[str] = (),
+    slots: bool = False,
+    optimizer: bool = False,
+    weights_only: bool = False,
+) -> Plan:
+    """Return the plan without some tensors; the arguments are the options of `ckpt prune`.
+
+    Args:
+        plan: what to start from.
+        drop: patterns; what they select goes.
+        keep: patterns; what they select stays in any case. Alone, all else goes.
+        slots: drop the slot variables of optimizers.
+        optimizer: drop all state of optimizers, slots too.
+        weights_only: drop all but weights.
+
+    Raises:
+        SelectionError: nothing says what to drop, or a pattern selects nothing.
+        SurgeryError: nothing would be left, or half of what a hash table holds.
+    """
+    drop = (drop,) if isinstance(drop, str) else tuple(drop)
+    keep = (keep,) if isinstance(keep, str) else tuple(keep)
+    if not (drop or keep or slots or optimizer or weights_only):
+        raise SelectionError("nothing says what to drop")
+    dropped = select_drops(
+        plan,
+        drop=drop,
+        keep=keep,
+        drop_kinds=OPTIMIZER_KINDS if optimizer else SLOT_KINDS if slots else frozenset(),
+        only_kinds=WEIGHT_KINDS if weights_only else frozenset(),
+    )
+    return note_staying(drop_tensors(plan, dropped), drop, dropped)
 
 
 def select_drops(
@@ -147,7 +184,7 @@ def _orphaned_slots(plan: Plan, going: set[str], scopes: Set[int]) -> set[str]:
     return set().union(*orphans)
 
 
-def prune(plan: Plan, dropped: Set[str]) -> Plan:
+def drop_tensors(plan: Plan, dropped: Set[str]) -> Plan:
     """Return the plan without some tensors.
 
     In an object-based checkpoint attributes without tensors, references to slot variables and

@@ -28,13 +28,20 @@ from ckpttool.objects.moves import EdgeId, move_edges
 from ckpttool.surgery.edge_notes import with_edge_notes
 from ckpttool.surgery.plan import Plan, PlannedTensor, refuse_disputes
 from ckpttool.surgery.precedence import FirstOf
-from ckpttool.surgery.rules import MoveRule, PrefixRule, RenameRule, StripPrefixRule
+from ckpttool.surgery.rules import (
+    MoveRule,
+    PrefixRule,
+    RenameRule,
+    Rules,
+    StripPrefixRule,
+    as_rules,
+)
 
 # The counter belongs to the checkpoint object itself, not to what a program puts into it.
 _SAVE_COUNTER = (0, "save_counter")
 
 
-def rename(plan: Plan, rules: Sequence[RenameRule], *, strict: bool = False) -> Plan:
+def rename(plan: Plan, rules: Rules, *, strict: bool = False) -> Plan:
     """Return the plan with other names.
 
     All rules look at the names as they are; the first that has something to say about a name
@@ -42,7 +49,8 @@ def rename(plan: Plan, rules: Sequence[RenameRule], *, strict: bool = False) -> 
 
     Args:
         plan: what to start from.
-        rules: in order.
+        rules: a mapping from old names to new ones, or rules in order, each an object or text such
+            as "net=model".
         strict: whether every name must be matched by a rule; slot variables and the save counter
             of an object-based checkpoint need not.
 
@@ -51,9 +59,10 @@ def rename(plan: Plan, rules: Sequence[RenameRule], *, strict: bool = False) -> 
         KeyCollisionError: two names would become the same.
         SurgeryError: a rule asks for what cannot be done.
     """
+    known = as_rules(rules)
     if plan.graph is None:
-        return _rename_keys(plan, rules, strict=strict)
-    return _rename_objects(plan, plan.graph, rules, strict=strict)
+        return _rename_keys(plan, known, strict=strict)
+    return _rename_objects(plan, plan.graph, known, strict=strict)
 
 
 def promote_averages(plan: Plan) -> Plan:

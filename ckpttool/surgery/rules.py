@@ -8,15 +8,16 @@ say about a name decides, so that two names can be swapped.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from ckpttool.checkpoint.selection.time_limit import TimeLimit
 from ckpttool.coding.json_text import JsonError, load_json
 from ckpttool.coding.text import encode_text
 from ckpttool.errors import SelectionError
 from ckpttool.printable import printable, unprintable
+from ckpttool.storage.paths import StrPath, path_text
 from ckpttool.storage.source import open_input
 
 _MAX_MAP_SIZE = 64 << 20
@@ -31,6 +32,10 @@ class RenameRule(Protocol):
 
     def rename(self, name: str) -> str | None:
         """Return the new name; None if the rule has nothing to say about this one."""
+
+
+# Old names with new ones, or rules, each as an object or as it is typed: "OLD=NEW".
+Rules: TypeAlias = "Mapping[str, str] | Iterable[RenameRule | str]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +147,27 @@ class StripPrefixRule:
         return None
 
 
+def as_rules(rules: Rules) -> list[RenameRule]:
+    """Return rules, however they are given, as objects.
+
+    Args:
+        rules: a mapping from old names to new ones, which are taken as they are; or rules, of
+            which text is parsed by `parse_move`.
+
+    Raises:
+        SelectionError: a text is no rule, or a name is empty.
+        TypeError: the rules are a single text.
+    """
+    if isinstance(rules, str):
+        raise TypeError("rules are a mapping or a list; put a single rule into a list")
+    if not isinstance(rules, Mapping):
+        return [parse_move(rule) if isinstance(rule, str) else rule for rule in rules]
+    for old, new in rules.items():
+        if not (old and new):
+            raise SelectionError(f"a name is empty in the rule '{old}={new}'")
+    return [MoveRule(old, new) for old, new in rules.items()]
+
+
 def parse_move(text: str) -> MoveRule:
     r"""Parse `OLD=NEW`; names may be spelled as they are printed.
 
@@ -170,7 +196,7 @@ def parse_substitution(regex: str, replacement: str) -> SubstituteRule:
     return SubstituteRule(pattern, replacement)
 
 
-def read_map(path: str) -> list[MoveRule]:
+def read_map(path: StrPath) -> list[MoveRule]:
     """Read rules from a file: a JSON object from old to new name, or two columns.
 
     Columns are divided by a tab or, where a line has none, by spaces. Empty lines and lines that
@@ -183,6 +209,7 @@ def read_map(path: str) -> list[MoveRule]:
         MissingFileError, FileAccessError: the file cannot be read.
         SelectionError: it is neither; the message names the line.
     """
+    path = path_text(path)
     with open_input(path) as file:
         data = file.read(_MAX_MAP_SIZE + 1)
     if len(data) > _MAX_MAP_SIZE:

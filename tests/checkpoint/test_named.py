@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from ckpttool.api.verify import verify
 from ckpttool.checkpoint.folder import list_checkpoints, name_here
 from ckpttool.checkpoint.locate import locate
 from ckpttool.checkpoint.named import checkpoint_name, other_paths
 from ckpttool.errors import MissingFileError
-from ckpttool.query.verify.addresses import verify
 from tests.support.fixtures import FIXTURES
 
 WINDOWS = [
@@ -46,7 +46,7 @@ def test_paths_of_windows_mean_the_name_beside(folder: Path, named: str) -> None
     assert "byte order mark" in found.warnings[1]
     assert [files.name for files in list_checkpoints(str(folder)) if files.latest] == ["ckpt-4"]
     reports = verify(folder)
-    assert {each.verdict() for each in reports} == {"ok"}
+    assert {each.verdict for each in reports} == {"ok"}
     assert {each.code for each in reports[-1].findings} == {"state-moved", "state-marked"}
 
 
@@ -74,7 +74,7 @@ def test_nothing_of_that_name_beside(folder: Path, named: str) -> None:
     with pytest.raises(MissingFileError, match="which does not exist"):
         locate(folder)
     last = verify(folder)[-1]
-    assert last.verdict() == "damaged"
+    assert last.verdict == "damaged"
     assert [each.code for each in last.findings] == ["state-stale"]
 
 

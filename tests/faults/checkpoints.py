@@ -11,7 +11,7 @@ from ckpttool.bundle.entry import BundleEntry
 from ckpttool.bundle.reader import BundleReader
 from ckpttool.checkpoint.open import open_checkpoint
 from ckpttool.surgery.plan import Plan
-from ckpttool.surgery.pruning import prune
+from ckpttool.surgery.pruning import drop_tensors
 from ckpttool.surgery.renaming import rename
 from ckpttool.surgery.rules import parse_move
 from ckpttool.surgery.writing.carry import DataMode
@@ -107,7 +107,7 @@ def change(prefix: str, *moves: str, options: WriteOptions | None = None) -> Rec
 def drop(prefix: str, target: str, *keys: str, options: WriteOptions | None = None) -> Receipt:
     """Write a checkpoint without some tensors."""
     with open_checkpoint(prefix) as ckpt:
-        return prepare(prune(Plan.of(ckpt), set(keys)), target, options).write()
+        return prepare(drop_tensors(Plan.of(ckpt), set(keys)), target, options).write()
 
 
 def inode(path: str) -> int:

@@ -23,7 +23,7 @@ from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.checkpoint.save import save_checkpoint
 from ckpttool.surgery.convert import TargetForm, conversion_options, plan_conversion
 from ckpttool.surgery.plan import Plan
-from ckpttool.surgery.pruning import SLOT_KINDS, prune, select_drops
+from ckpttool.surgery.pruning import SLOT_KINDS, drop_tensors, select_drops
 from ckpttool.surgery.renaming import rename
 from ckpttool.surgery.rules import parse_move
 from ckpttool.surgery.writing.prepare import WriteOptions, prepare
@@ -239,7 +239,7 @@ class Operation:
             return plan_conversion(ckpt, "v2")
         if kind == "rename":
             return rename(plan, [parse_move(word) for word in rest])
-        return prune(plan, select_drops(plan, drop_kinds=SLOT_KINDS))
+        return drop_tensors(plan, select_drops(plan, drop_kinds=SLOT_KINDS))
 
     def expected(self, root: str) -> dict[str, Answer]:
         """Return what must be in the checkpoint that is written; the source is as it was built."""

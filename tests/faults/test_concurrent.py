@@ -16,9 +16,9 @@ from pathlib import Path
 
 import pytest
 
+from ckpttool.api.verify import verify
 from ckpttool.checkpoint.open import open_checkpoint
 from ckpttool.errors import ChangedError, CkptError, MissingFileError, SurgeryError
-from ckpttool.query.verify.addresses import verify
 from ckpttool.surgery.plan import Plan
 from ckpttool.surgery.renaming import rename
 from ckpttool.surgery.rules import MoveRule
@@ -263,7 +263,7 @@ def test_a_folder_is_verified_beside_a_trainer(tmp_path: Path) -> None:
         count(MOMENTS)
         reports = verify(typed)
         found += [each for report in reports for each in report.findings]
-        codes.update(report.verdict() for report in reports)
+        codes.update(report.verdict for report in reports)
     assert process.wait() == 0
     assert set(codes) == {"ok"}, (codes, found)
     assert codes["ok"] > 20

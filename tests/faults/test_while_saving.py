@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from ckpttool.api.verify import verify
 from ckpttool.bundle.reader import BundleReader
 from ckpttool.checkpoint.open import open_checkpoint
 from ckpttool.checkpoint.state import read_state
 from ckpttool.errors import ChangedError, CkptError, CorruptError, MissingFileError, SurgeryError
-from ckpttool.query.verify.addresses import verify
 from ckpttool.surgery.plan import Plan
 from ckpttool.surgery.renaming import rename
 from ckpttool.surgery.rules import MoveRule
@@ -332,7 +332,7 @@ def test_verify_is_overtaken(point: str, tmp_path: Path) -> None:
 
         with System(tmp_path, before=before):
             (report,) = verify(prefix)
-        assert report.verdict() == "ok" or not acted, (at, report.findings)
+        assert report.verdict == "ok" or not acted, (at, report.findings)
         trainer.run(second)
         return bool(acted)
 
@@ -349,7 +349,7 @@ def test_a_save_that_was_given_up_is_damage(tmp_path: Path) -> None:
     trainer.run(trainer.saving(prefix, 2), until="data")
     os.utime(f"{prefix}_temp", (1, 1))
     (report,) = verify(prefix)
-    assert report.verdict() == "damaged"
+    assert report.verdict == "damaged"
     assert "mixed-saves" in {each.code for each in report.findings}
 
 
@@ -367,11 +367,9 @@ def test_verify_beside_a_writer(operation: Operation, tmp_path: Path) -> None:
         if call.name in CHANGES:
             count(MOMENTS)
             (report,) = verify(operation.target_prefix(root))
-            found.append((call, report.verdict()))
+            found.append((call, report.verdict))
 
     with operation.prepared(root) as write, operation.system(root, after=after):
         write(False)
     assert len(found) > 5
-    assert not [
-        (call, verdict) for call, verdict in found if verdict not in ("ok", before.verdict())
-    ]
+    assert not [(call, verdict) for call, verdict in found if verdict not in ("ok", before.verdict)]

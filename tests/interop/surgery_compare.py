@@ -8,7 +8,7 @@ from typing import Any
 
 from ckpttool.checkpoint.open import open_checkpoint
 from ckpttool.surgery.plan import Plan
-from ckpttool.surgery.pruning import prune, select_drops
+from ckpttool.surgery.pruning import drop_tensors, select_drops
 from ckpttool.surgery.renaming import rename
 from ckpttool.surgery.rules import RenameRule
 from ckpttool.surgery.writing.prepare import WriteOptions, prepare
@@ -86,7 +86,7 @@ def renaming(rules: Sequence[RenameRule], *, strict: bool = False) -> Change:
 
 def pruning(**what: Any) -> Change:
     """Return the operation that drops what `select_drops` finds for these arguments."""
-    return lambda plan: prune(plan, select_drops(plan, **what))
+    return lambda plan: drop_tensors(plan, select_drops(plan, **what))
 
 
 def operate(source: str, destination: str | None, *changes: Change, **how: Any) -> Receipt:

@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 import ckpttool
+from ckpttool.api.verify import verify
 from ckpttool.metagraph.report import read_graph_facts
 from ckpttool.query.diff.metagraph import diff_metagraphs
 from ckpttool.query.metagraph.summary import describe_graphs
-from ckpttool.query.verify.addresses import verify
 from tests.interop.test_metagraph import FILES, python_of, release_of
 from tests.support.fixtures import FIXTURES
 

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ckpttool.api.verify import verify
 from ckpttool.errors import CkptError, CorruptError
 from ckpttool.legacy.reader import LegacyReader
-from ckpttool.query.verify.addresses import verify
 from ckpttool.tensor import proto_values
 from tests.legacy import handmade
 from tests.legacy.handmade import (
@@ -128,7 +128,7 @@ def test_a_turned_byte_with_right_checksums(name: str, stride: int, tmp_path: Pa
             found = victim.answers(data)
             if found is not None and len(found) < len(victim.good):
                 # What the description leaves out has a record all the same.
-                assert verify(victim.path)[0].verdict() == "damaged", at
+                assert verify(victim.path)[0].verdict == "damaged", at
 
 
 SMALL = [read_bytes(legacy_fixture(name).paths[0]) for name in CLOSELY]

@@ -20,7 +20,7 @@ MEASURE = """
 import json, sys
 import numpy, ml_dtypes
 import ckpttool, ckpttool.query.values.statistics, ckpttool.query.values.detail
-import ckpttool.query.verify.addresses
+import ckpttool.api.verify
 import ckpttool.tensor.proto_values, ckpttool.legacy.writer, ckpttool.query.verify.legacy
 from ckpttool.query.values.parts import Part
 from ckpttool.query.values.statistics import statistics
@@ -69,7 +69,7 @@ CASES: dict[str, tuple[str, float]] = {
         8 * MIB,
     ),
     "verify": (
-        "assert ckpttool.query.verify.addresses.verify(sys.argv[1])[0].verdict() == 'ok'",
+        "assert ckpttool.api.verify.verify(sys.argv[1])[0].verdict == 'ok'",
         48 * MIB,
     ),
 }

@@ -17,7 +17,7 @@ from ckpttool.query.source import Source
 from ckpttool.render.console import Terminal
 from ckpttool.render.surgery import summary_line, write_changes
 from ckpttool.surgery.plan import Plan
-from ckpttool.surgery.pruning import prune, select_drops
+from ckpttool.surgery.pruning import drop_tensors, select_drops
 from ckpttool.surgery.renaming import rename
 from ckpttool.surgery.rules import PrefixRule
 from ckpttool.surgery.writing.receipt import Receipt, ShardReceipt
@@ -62,7 +62,7 @@ def renamed(name: str, prefix: str = "x/") -> Iterator[Plan]:
 def pruned(name: str, *kinds: str) -> Iterator[Plan]:
     """Yield a plan without tensors of some kinds."""
     with planned(name) as plan:
-        yield prune(plan, select_drops(plan, drop_kinds=frozenset(kinds)))
+        yield drop_tensors(plan, select_drops(plan, drop_kinds=frozenset(kinds)))
 
 
 def text(plan: Plan, form: str, receipt: Receipt | None = RECEIPT, command: str = "rename") -> str:
@@ -93,7 +93,7 @@ def test_plans_fit_the_schemas(name: str, receipt: Receipt | None) -> None:
         assert found["destination"] == "out/new"
     with planned(name) as plan:
         single = next(t.key for t in plan.tensors if plan.kinds[t.key] != "table")
-        plan = prune(plan, {single})
+        plan = drop_tensors(plan, {single})
         found = document(plan, receipt, "prune")
         assert [row["new_key"] for row in found["changes"]] == [None]
         assert found["kept"] == len(plan.tensors)

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from ckpttool.api.verify import verify
 from ckpttool.checkpoint.open import open_checkpoint
 from ckpttool.legacy.writer import LegacyWriter
-from ckpttool.query.verify.addresses import verify
 from ckpttool.query.verify.findings import Finding
 from ckpttool.surgery.convert import TargetForm, conversion_options, plan_conversion
 from ckpttool.surgery.writing.prepare import WriteOptions, prepare

@@ -24,8 +24,8 @@ from ckpttool.surgery.pruning import (
     OPTIMIZER_KINDS,
     SLOT_KINDS,
     WEIGHT_KINDS,
+    drop_tensors,
     note_staying,
-    prune,
     select_drops,
 )
 from ckpttool.surgery.renaming import rename
@@ -95,7 +95,7 @@ def test_what_is_dropped(what: dict[str, Any], dropped: set[str]) -> None:
     plan = plan_of(GUIDE)
     found = select_drops(plan, **what)
     assert short(plan, found) == dropped
-    left = prune(plan, found) if dropped else plan
+    left = drop_tensors(plan, found) if dropped else plan
     assert short(plan, (one.key for one in left.tensors)) == (SLOTS | HYPERS | NET | REST) - dropped
     assert {change.key for change in left.changes} == found
     assert {change.action for change in left.changes} <= {"drop"}
@@ -112,7 +112,7 @@ def test_what_is_dropped(what: dict[str, Any], dropped: set[str]) -> None:
 )
 def test_names(what: dict[str, Any], left: set[str]) -> None:
     plan = plan_of(SAVER)
-    pruned = prune(plan, select_drops(plan, **what))
+    pruned = drop_tensors(plan, select_drops(plan, **what))
     assert {tensor.key for tensor in pruned.tensors} == left
     assert pruned.graph is None
 
@@ -128,7 +128,7 @@ def test_patterns_that_select_nothing(name: str, what: dict[str, Any]) -> None:
 def test_nothing_left(name: str) -> None:
     plan = plan_of(name)
     with pytest.raises(SurgeryError, match="nothing would be left"):
-        prune(plan, {tensor.source_key for tensor in plan.tensors})
+        drop_tensors(plan, {tensor.source_key for tensor in plan.tensors})
 
 
 def test_the_graph_itself_is_not_selected() -> None:
@@ -143,9 +143,9 @@ def test_half_a_table(half: str) -> None:
     plan = plan_of("v2/tf2.21/tables/ckpt-1")
     key = f"mutable/.ATTRIBUTES/{half}"
     with pytest.raises(SurgeryError, match="together or not at all") as caught:
-        prune(plan, {key})
+        drop_tensors(plan, {key})
     assert caught.value.key == key
-    whole = prune(plan, select_drops(plan, drop=("mutable",)))
+    whole = drop_tensors(plan, select_drops(plan, drop=("mutable",)))
     assert whole.graph is not None
     assert whole.graph.node_at("mutable") is None
     assert whole.graph.node_at("dense") is not None
@@ -162,12 +162,12 @@ def test_a_tensor_that_two_objects_claim() -> None:
     both = "again/below/w" + VALUE
     left = tuple(tensor for tensor in plan.tensors if tensor.key != "z" + VALUE)
     damaged = replace(plan, graph=ObjectGraph(tuple(nodes)), tensors=left)
-    mended = prune(damaged, {both})
+    mended = drop_tensors(damaged, {both})
     assert mended.graph is not None
     assert mended.graph.node_at("z") is None
     assert mended.graph.claims({one.key for one in mended.tensors}).missing == ()
     with pytest.raises(SurgeryError, match="claim the same tensor") as caught:
-        prune(damaged, {"save_counter" + VALUE})
+        drop_tensors(damaged, {"save_counter" + VALUE})
     assert caught.value.key == both
 
 
@@ -191,7 +191,7 @@ def test_weights_that_an_optimizer_refers_to_stay(what: dict[str, Any]) -> None:
     plan = plan_of(KERAS3)
     dropped = select_drops(plan, **what)
     assert {name for name in short(plan, dropped) if "_trainable" in name} == set()
-    left = {one.source_key for one in prune(plan, dropped).tensors}
+    left = {one.source_key for one in drop_tensors(plan, dropped).tensors}
     assert short(plan, left) == KERAS3_WEIGHTS | {"save_counter"}
     (note,) = note_staying(plan, what.get("drop", ()), dropped).notes or ("'model/",)
     assert "'model/" in note
@@ -235,9 +235,9 @@ def test_slots_go_with_one_of_two_optimizers() -> None:
 
 def test_what_a_saver_of_the_program_wrote() -> None:
     plan = plan_of("v2/tf2.21/registered_saver/ckpt-1")
-    pruned = prune(plan, {"custom/registered"})
+    pruned = drop_tensors(plan, {"custom/registered"})
     assert pruned.notes == ("tensors that a saver of the program's own wrote were dropped",)
-    assert prune(plan, {"v" + VALUE}).notes == ()
+    assert drop_tensors(plan, {"v" + VALUE}).notes == ()
 
 
 @each_bundle
@@ -245,8 +245,8 @@ def test_nothing_dropped_changes_nothing(fixture: BundleFixture) -> None:
     with open_checkpoint(fixture.prefix) as ckpt:
         plan = Plan.of(ckpt)
         if plan.tensors:
-            assert prune(plan, frozenset()) is plan
-            assert prune(plan, {"no such key"}) is plan
+            assert drop_tensors(plan, frozenset()) is plan
+            assert drop_tensors(plan, {"no such key"}) is plan
         assert select_drops(plan) == frozenset()
 
 
@@ -260,7 +260,7 @@ def test_kinds(fixture: BundleFixture) -> None:
             assert dropped >= wanted
             assert all(plan.kinds[key] in ("slot", "ema") for key in dropped - wanted)
             if wanted and len(dropped) < len(plan.tensors):
-                check_pruned(plan, prune(plan, dropped), dropped)
+                check_pruned(plan, drop_tensors(plan, dropped), dropped)
 
 
 def check_pruned(plan: Plan, pruned: Plan, dropped: frozenset[str]) -> None:
@@ -300,7 +300,7 @@ def test_bytes_of_what_is_left(fixture: BundleFixture, tmp_path: Path, compact: 
         plan = Plan.of(ckpt)
         dropped = frozenset(tensor.key for tensor in plan.tensors[::2])
         try:
-            pruned = prune(plan, dropped)
+            pruned = drop_tensors(plan, dropped)
         except SurgeryError as error:
             assert re.search("nothing would be left|together or not at all", str(error))
             return
@@ -329,7 +329,7 @@ def test_any_drops(fixture: BundleFixture, data: st.DataObject) -> None:
         dropped = select_drops(plan, drop=patterns)
         assert dropped >= chosen
         try:
-            pruned = prune(plan, dropped)
+            pruned = drop_tensors(plan, dropped)
         except CkptError:
             return
         if dropped:
@@ -340,7 +340,7 @@ def test_any_drops(fixture: BundleFixture, data: st.DataObject) -> None:
 
 def prune_twice(plan: Plan, first: frozenset[str], second: frozenset[str]) -> Plan | None:
     try:
-        return prune(prune(plan, first), second)
+        return drop_tensors(drop_tensors(plan, first), second)
     except SurgeryError:
         return None  # a table goes whole
 
@@ -383,7 +383,7 @@ def test_pruning_and_renaming_commute(
         patterns = tuple("=" + tensor.key for tensor in plan.tensors[1::3])
         dropped = select_drops(plan, drop=patterns)
         try:
-            pruned = prune(plan, dropped)
+            pruned = drop_tensors(plan, dropped)
         except SurgeryError as error:
             assert re.search("nothing would be left|together or not at all", str(error))
             return
@@ -399,7 +399,7 @@ def check_commuting(
     except SelectionError as error:
         assert "matches nothing" in str(error)
         return
-    one, other = change(pruned), prune(renamed, dropped)
+    one, other = change(pruned), drop_tensors(renamed, dropped)
     assert one.tensors == other.tensors
     assert one.changes == other.changes
     if one.graph is not None and other.graph is not None:
@@ -413,7 +413,7 @@ def reachable(graph: ObjectGraph) -> list[Node]:
 def test_a_moved_plan_is_pruned_by_the_keys_of_its_source() -> None:
     plan = plan_of(GUIDE)
     renamed = rename(plan, [MoveRule("net", "step"), MoveRule("step", "net")])
-    pruned = prune(renamed, select_drops(renamed, drop=("step",)))
+    pruned = drop_tensors(renamed, select_drops(renamed, drop=("step",)))
     assert "step/l1/kernel" in short(plan, (one.key for one in pruned.tensors))
     assert {change.key for change in pruned.changes if change.action == "drop"} == {"step" + VALUE}
 
@@ -423,6 +423,6 @@ def test_kept_slots_of_a_dropped_variable() -> None:
     slot = "net/l1/kernel/.OPTIMIZER_SLOT/optimizer/m"
     found = select_drops(plan, drop=("net/l1/kernel",), keep=(slot,))
     assert short(plan, found) == {"net/l1/kernel", slot[:-1] + "v"}
-    pruned = prune(plan, found)
+    pruned = drop_tensors(plan, found)
     assert replace(pruned, graph=None).tensors == pruned.tensors
     assert slot in short(plan, (one.key for one in pruned.tensors))

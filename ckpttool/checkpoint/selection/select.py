@@ -89,6 +89,31 @@ class Selector:
             raise SelectionError(f"no kind is called '{kind}'; nearest: {quoted(meant)}")
         self.steps = tuple(map(_parsed, rules))
 
+    @classmethod
+    def from_patterns(
+        cls,
+        patterns: str | Iterable[str] | Selector = (),
+        *,
+        exclude: str | Iterable[str] = (),
+        kinds: str | Iterable[str] = (),
+    ) -> Selector:
+        """Return a selector for patterns as programs give them.
+
+        Args:
+            patterns: a pattern or several, which take tensors in; all are selected without any. A
+                selector is returned as it is.
+            exclude: a pattern or several, which leave out what they select.
+            kinds: a word of `KINDS` or several.
+
+        Raises:
+            SelectionError: a pattern is malformed or a kind unknown.
+        """
+        if isinstance(patterns, Selector):
+            return patterns
+        rules = [SelectionRule(each) for each in _listed(patterns)]
+        rules += [SelectionRule(each, include=False) for each in _listed(exclude)]
+        return cls(rules, kinds=_listed(kinds))
+
     @property
     def selects_all(self) -> bool:
         """True without rules and kinds."""
@@ -375,6 +400,10 @@ class _NameIndex(Generic[N]):
                 found[number] = (graph, places)
             start += len(part.rows)
         return found
+
+
+def _listed(words: str | Iterable[str]) -> Iterable[str]:
+    return (words,) if isinstance(words, str) else words
 
 
 def _find(pattern: Pattern, graph: GraphNames) -> Found:

@@ -7,11 +7,10 @@ tensors that this leaves open.
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from ckpttool.checkpoint.open import Checkpoint, open_checkpoint
+from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.checkpoint.selection.select import Selector
 from ckpttool.errors import CkptError, UnsupportedError
 from ckpttool.objects.keys import GRAPH_KEY
@@ -34,52 +33,6 @@ from ckpttool.query.shards import missing_data, require_apart
 from ckpttool.storage.work import Progress
 
 
-def diff(
-    a: str | os.PathLike[str],
-    b: str | os.PathLike[str],
-    selector: Selector | None = None,
-    *,
-    ignore: Iterable[str] = (),
-    rtol: float = 0.0,
-    atol: float = 0.0,
-    equal_nan: bool = False,
-    exact: bool = False,
-    everything: bool = False,
-    jobs: int | None = None,
-    on_progress: Progress | None = None,
-) -> Diff:
-    """Tell what differs between two checkpoints.
-
-    Args:
-        a: anything that names the one.
-        b: anything that names the other.
-        selector: which tensors, by their names on either side; all without one.
-        ignore: patterns of tensors that are not looked at.
-        rtol: elements are equal if `|a - b| <= atol + rtol * |b|`.
-        atol: likewise.
-        equal_nan: whether NaN equals NaN.
-        exact: read all tensors, and compare them byte for byte.
-        everything: whether the answer has tensors that are equal, too.
-        jobs: how many threads may compare; as many as there are processors by default.
-        on_progress: called now and then with the bytes that were read, and how many it will be.
-
-    Raises:
-        CkptError: one of them cannot be opened. What goes wrong later is in the answer.
-        SelectionError: a pattern selects nothing on either side.
-    """
-    with open_checkpoint(a) as one, open_checkpoint(b) as other:
-        return compare(
-            one,
-            other,
-            selector,
-            ignore=ignore,
-            tolerance=Tolerance(rtol, atol, equal_nan, exact),
-            everything=everything,
-            jobs=jobs,
-            on_progress=on_progress,
-        )
-
-
 def compare(
     a: Checkpoint,
     b: Checkpoint,
@@ -97,13 +50,16 @@ def compare(
     Args:
         a: the one.
         b: the other.
-        selector: as in `diff`, as are all others that are not explained here.
-        ignore: patterns.
+        selector: which tensors, by their names on either side; all without one.
+        ignore: patterns of tensors that are not looked at.
         tolerance: when elements are equal.
         everything: whether the answer has tensors that are equal, too.
         first_only: read no values if the indexes already tell that something differs.
-        jobs: how many threads.
-        on_progress: called now and then.
+        jobs: how many threads may compare; as many as there are processors by default.
+        on_progress: called now and then with the bytes that were read, and how many it will be.
+
+    Raises:
+        SelectionError: a pattern selects nothing on either side.
     """
     one, other = diff_index.survey(a, b, selector, ignore)
     work = _Comparison(one, other, tolerance or Tolerance(), everything=everything)

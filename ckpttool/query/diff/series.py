@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Sequence, Set
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from ckpttool.query.listing import DamagedRow, damaged_rows, tensor_rows
 from ckpttool.query.rows import TensorRow
 from ckpttool.query.shards import missing_data, require_apart
 from ckpttool.query.source import Source
+from ckpttool.storage.paths import StrPath, path_text
 from ckpttool.storage.work import Progress
 
 StepChange = Literal["first", "same", "changed", "reshaped", "gone", "unreadable"]
@@ -80,7 +80,7 @@ class Series:
 
 
 def diff_series(
-    folder: str | os.PathLike[str],
+    folder: StrPath,
     selector: Selector | None = None,
     *,
     on_progress: Progress | None = None,
@@ -97,7 +97,7 @@ def diff_series(
         FileAccessError: the folder cannot be read.
         SelectionError: a pattern selects nothing in any of them.
     """
-    path = os.fspath(folder)
+    path = path_text(folder)
     there = [files for files in list_by_step(path) if not files.shadowed]
     if not there:
         raise NotFoundError("there is no checkpoint in the folder", path=path)

@@ -15,45 +15,24 @@ from ckpttool.query.verify.findings import Finding, finding
 from ckpttool.query.verify.folder import check_folder
 from ckpttool.query.verify.names import FolderNames
 from ckpttool.query.verify.report import Report, Subject
+from ckpttool.storage.paths import StrPath, path_text
 from ckpttool.storage.work import Progress
 
 _MAX_LOOKS = 5
 
 
-def verify(
-    path: str | os.PathLike[str],
-    *,
-    fast: bool = False,
-    jobs: int | None = None,
-    on_progress: Progress | None = None,
-) -> list[Report]:
-    """Verify every checkpoint that an address means.
+def find_subjects(path: StrPath) -> list[Subject]:
+    """Return one checkpoint, or those of a folder and last the folder.
 
     Args:
         path: anything that names a checkpoint, or a folder: then all checkpoints and other files in
             it. Also a SavedModel, with or without variables.
-        fast: check only the indexes and the sizes of the data shards; in V1 files only the
-            description of the tensors.
-        jobs: how many threads may read; by default the number of processors.
-        on_progress: called now and then with the bytes read of one checkpoint, and their total.
-
-    Raises:
-        MissingFileError: there is no such checkpoint.
-        FileAccessError: the checkpoint cannot be read.
-        UnsupportedError: it is of a version that cannot be verified.
-    """
-    subjects = find_subjects(path)
-    return list(verify_each(subjects, fast=fast, jobs=jobs, on_progress=on_progress))
-
-
-def find_subjects(path: str | os.PathLike[str]) -> list[Subject]:
-    """Return one checkpoint, or those of a folder and last the folder.
 
     Raises:
         MissingFileError: there is nothing.
         FileAccessError: a folder cannot be read.
     """
-    typed = os.fspath(path)
+    typed = path_text(path)
     subjects = _in_folder(typed)
     if subjects:
         return subjects
@@ -74,7 +53,15 @@ def verify_each(
     jobs: int | None = None,
     on_progress: Progress | None = None,
 ) -> Iterator[Report]:
-    """Verify what `find_subjects` found, one after the other; the arguments are those of `verify`.
+    """Verify what `find_subjects` found, one after the other.
+
+    Args:
+        subjects: what was found.
+        fast: look at the indexes and at the sizes of the data shards alone; in files of format V1
+            at what describes the tensors.
+        jobs: how many threads may read; as many as there are processors by default.
+        on_progress: called now and then with the bytes that were read of one checkpoint, and how
+            many it will be.
 
     Raises:
         FileAccessError: a checkpoint that was typed itself cannot be read.

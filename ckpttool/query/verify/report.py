@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -76,7 +77,12 @@ class Report:
         """Return how many findings are of a severity."""
         return sum(each.severity == severity for each in self.findings)
 
-    def verdict(self, *, strict: bool = False) -> VerifyVerdict:
+    @property
+    def verdict(self) -> VerifyVerdict:
+        """The findings in a word, warnings left out."""
+        return self.judged()
+
+    def judged(self, *, strict: bool = False) -> VerifyVerdict:
         """Sum the findings up.
 
         Damage counts before "unchecked". A checkpoint or a graph is "ok" only if its data were
@@ -90,3 +96,9 @@ class Report:
         if self.count("unchecked"):
             return "unchecked"
         return "structure-ok" if self.fast and self.kind != "folder" else "ok"
+
+
+def worst_verdict(reports: Iterable[Report], *, strict: bool = False) -> VerifyVerdict:
+    """Return the verdict on all of several reports; "unchecked" if there are none."""
+    verdicts = (each.judged(strict=strict) for each in reports)
+    return max(verdicts, key=VERIFY_VERDICTS.index, default="unchecked")

@@ -37,7 +37,7 @@ def write_report(report: LockReport, format: str, stream: TextIO, terminal: Term
         terminal: what `stream` is.
     """
     if format == "json":
-        write_json(_document(report), stream)
+        write_json(check_document(report), stream)
     elif format == "jsonl":
         write_jsonl(map(_finding_document, report.findings), stream)
     elif format == "github":
@@ -98,7 +98,8 @@ def _write_for_people(report: LockReport, stream: TextIO, terminal: Terminal) ->
         write_rows(_human_rows(report), columns, "table", stream, terminal=terminal)
 
 
-def _document(report: LockReport) -> dict[str, object]:
+def check_document(report: LockReport) -> dict[str, object]:
+    """Return what came of a check as one object; its findings are made while they are read."""
     return {
         "schema": SCHEMA,
         "verdict": report.verdict,

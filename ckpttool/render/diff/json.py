@@ -15,13 +15,13 @@ from ckpttool.render.jsonout import source_document, write_json, write_jsonl
 SCHEMA = "ckpt.diff/1"
 
 
-def write_document(diff: Diff, stream: TextIO) -> None:
-    """Write what differs as one object."""
+def diff_document(diff: Diff) -> dict[str, object]:
+    """Return what differs as one object; the list of tensors is made while it is read."""
     document = _summary(diff)
     totals = document.pop("totals")
     document["tensors"] = map(tensor_document, diff.tensors)
     document["totals"] = totals
-    write_json(document, stream)
+    return document
 
 
 def write_lines(diff: Diff, stream: TextIO) -> None:

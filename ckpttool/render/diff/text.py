@@ -21,8 +21,8 @@ from ckpttool.render.aligned import write_table
 from ckpttool.render.cells import Column
 from ckpttool.render.console import Terminal
 from ckpttool.render.diff.json import (
+    diff_document,
     step_document,
-    write_document,
     write_lines,
     write_series_document,
 )
@@ -34,7 +34,7 @@ from ckpttool.render.diff.rows import (
     write_series_rows,
     write_stat,
 )
-from ckpttool.render.jsonout import write_jsonl
+from ckpttool.render.jsonout import write_json, write_jsonl
 from ckpttool.render.table import RowFormat
 
 _ARROW = " → "
@@ -83,7 +83,7 @@ def write_diff(
     elif view is not None:
         write_names(diff, stream, terminal, status=view == "name-status")
     elif format == "json":
-        write_document(diff, stream)
+        write_json(diff_document(diff), stream)
     elif format == "jsonl":
         write_lines(diff, stream)
     elif format == "table":

@@ -3,6 +3,7 @@
 prepare      every check before a plan is written; dry run and run
 bundle       the order in which the files of a bundle appear, new or in place
 legacy       the files of a V1 checkpoint
+write        the same as programs ask for it: to a destination, in place, or not at all
 destination  where a checkpoint may be written
 links        whether a file that a link leads to may be carried along
 legacy_sets  the V1 checkpoints that it takes the place of

@@ -12,12 +12,13 @@ import numpy as np
 import pytest
 
 import ckpttool
+from ckpttool.api.diff import diff
 from ckpttool.bundle.writer import BundleWriter
 from ckpttool.checkpoint.open import open_checkpoint
 from ckpttool.checkpoint.selection.select import SelectionRule, Selector
 from ckpttool.errors import ChecksumError, MissingFileError, SelectionError, TruncatedError
 from ckpttool.objects.keys import GRAPH_KEY
-from ckpttool.query.diff.checkpoints import compare, diff
+from ckpttool.query.diff.checkpoints import compare
 from ckpttool.query.diff.results import Diff, TensorDiff
 from tests.query.verify.victims import Victim
 from tests.support import encoder
@@ -259,7 +260,7 @@ def test_selection_by_either_side(tmp_path: Path) -> None:
     other = save(tmp_path, "other", {"model/a": np.float32(1), "net/b": np.float32(3)})
 
     def chosen(*patterns: str, **more: Any) -> dict[str, str]:
-        return told(diff(one, other, Selector(map(SelectionRule, patterns), **more)))
+        return told(diff(one, other, patterns, **more))
 
     everything = {"model/a": "renamed", "net/b": "value", "x": "removed"}
     assert chosen() == everything

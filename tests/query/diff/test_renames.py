@@ -12,13 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import ckpttool
+from ckpttool.api.diff import diff
 from ckpttool.checkpoint.open import open_checkpoint
-from ckpttool.query.diff.checkpoints import diff
 from ckpttool.query.diff.results import Diff, TensorDiff
 from ckpttool.query.diff.scopes import apply_moves, find_moves, rename_map
 from ckpttool.query.rows import TensorRow
 from ckpttool.surgery.plan import Plan
-from ckpttool.surgery.pruning import prune
+from ckpttool.surgery.pruning import drop_tensors
 from ckpttool.surgery.renaming import rename
 from ckpttool.surgery.rules import MoveRule, parse_move, read_map
 from ckpttool.surgery.writing.prepare import prepare
@@ -100,7 +100,7 @@ def test_a_renamed_and_pruned_copy_shows_exactly_that(tmp_path: Path) -> None:
     with open_checkpoint(GUIDE) as ckpt:
         plan = rename(Plan.of(ckpt), [MoveRule("net", "model")])
         slots = {t.source_key for t in plan.tensors if ".OPTIMIZER_SLOT" in t.key}
-        prepare(prune(plan, slots), str(tmp_path / "b")).write()
+        prepare(drop_tensors(plan, slots), str(tmp_path / "b")).write()
     found = diff(GUIDE, tmp_path / "b")
     assert found.counts == {"renamed": 2, "removed": 4, "equal": 8}
     assert moves(found) == {"net": ("model", 2, 0)}

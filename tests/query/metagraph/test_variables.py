@@ -11,11 +11,11 @@ import pytest
 
 import ckpttool
 from ckpttool import pb
+from ckpttool.api.verify import verify
 from ckpttool.bundle.entry import BundleEntry
 from ckpttool.metagraph.report import GraphFacts, read_graph_facts
 from ckpttool.query.metagraph.summary import describe_graphs
 from ckpttool.query.metagraph.variables import VariableComparison, compare_variables, list_variables
-from ckpttool.query.verify.addresses import verify
 from ckpttool.tensor.dtypes import dtype_of_name
 from tests.metagraph.graph_messages import FLOAT, INT32, node, with_saver, written
 from tests.support.fixtures import FIXTURES
@@ -206,4 +206,4 @@ def test_verify_tells_of_a_graph_that_is_none(tmp_path: Path) -> None:
         file.truncate(1000)
     (report,) = verify(prefix)
     assert [each.code for each in report.findings] == ["metagraph-unreadable"]
-    assert report.verdict() == "damaged"
+    assert report.verdict == "damaged"

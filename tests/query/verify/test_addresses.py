@@ -10,6 +10,7 @@ from typing import get_args
 
 import pytest
 
+from ckpttool.api.verify import verify
 from ckpttool.errors import (
     CkptError,
     FileAccessError,
@@ -17,7 +18,7 @@ from ckpttool.errors import (
     NotFoundError,
     UnsupportedError,
 )
-from ckpttool.query.verify.addresses import find_subjects, verify, verify_each
+from ckpttool.query.verify.addresses import find_subjects, verify_each
 from ckpttool.query.verify.findings import CODES, Severity
 from ckpttool.query.verify.report import Report
 from tests.query.verify.victims import GUIDE, Victim
@@ -58,15 +59,15 @@ def test_fixtures_are_sound(fixture: fixtures.BundleFixture) -> None:
     (report,) = verify(fixture.prefix)
     lost = LOST.get(fixture.name, [])
     assert [(each.code, (each.key or "").split("/")[0]) for each in report.findings] == lost
-    assert report.verdict() == ("damaged" if lost else "ok")
-    assert report.verdict(strict=True) == report.verdict()
+    assert report.verdict == ("damaged" if lost else "ok")
+    assert report.judged(strict=True) == report.verdict
     assert report.tensors == len(fixture.tensors)
     source = report.source
     assert source is not None and source.prefix == fixture.prefix and source.missing_shards == ()
     # Every byte of the data is accounted for: what was read is all there is.
     assert report.bytes_read == source.data_bytes
     (fast,) = verify(fixture.prefix, fast=True)
-    assert (fast.verdict(), fast.findings, fast.bytes_read) == ("structure-ok", (), 0)
+    assert (fast.verdict, fast.findings, fast.bytes_read) == ("structure-ok", (), 0)
     assert fast.source == source
 
 
@@ -92,13 +93,13 @@ def test_broken_rules_of_the_format(attack: Attack, tmp_path: Path) -> None:
         # More than NumPy can hold, but nothing is wrong with it.
         assert report.findings == ()
     elif attack.error is None:
-        assert report.verdict() in ("ok", "damaged")
+        assert report.verdict in ("ok", "damaged")
         assert report.findings or attack.name == "Snappy"
     else:
         # No dtype at all is damage, one that is not known is not.
         unchecked = issubclass(attack.error, UnsupportedError) and str(attack) != "I15 0"
-        assert report.verdict() == ("unchecked" if unchecked else "damaged")
-    if attack.key is not None and report.verdict() != "ok":
+        assert report.verdict == ("unchecked" if unchecked else "damaged")
+    if attack.key is not None and report.verdict != "ok":
         assert attack.key in {each.key for each in report.findings} or "I23" in attack.rule
     assert codes(report) <= set(CODES)
 
@@ -113,7 +114,7 @@ def test_claims_to_be_huge(bomb: Bomb, tmp_path: Path) -> None:
             (report,) = verify(prefix)
         except UnsupportedError:
             return
-    assert report.verdict() in ("damaged", "unchecked") or not bomb.message
+    assert report.verdict in ("damaged", "unchecked") or not bomb.message
 
 
 @each_fixture
@@ -125,7 +126,7 @@ def test_every_turned_byte_of_the_data_is_damage(name: str, tmp_path: Path) -> N
         for at in range(len(data)):
             victim.write(path, corruption.flip(data, at, corruption.bits_for(at)))
             report = victim.verify()
-            assert report.verdict() == "damaged", at
+            assert report.verdict == "damaged", at
             places = [(each.offset, each.size) for each in report.findings if each.path == path]
             assert any(
                 offset is not None and size is not None and offset <= at < offset + size
@@ -142,9 +143,9 @@ def test_every_cut_of_the_data_is_damage(name: str, tmp_path: Path) -> None:
         data = read_bytes(path)
         for size in range(len(data)):
             victim.write(path, data[:size])
-            assert victim.verify(fast=True).verdict() == "damaged", size
+            assert victim.verify(fast=True).verdict == "damaged", size
         victim.write(path, data)
-    assert victim.verify().verdict() == "ok"
+    assert victim.verify().verdict == "ok"
 
 
 @each_fixture
@@ -153,7 +154,7 @@ def test_every_cut_of_the_index_is_damage(name: str, tmp_path: Path) -> None:
     data = read_bytes(victim.index)
     for size in range(0, len(data), 1 if FULL else 5):
         victim.write(victim.index, data[:size])
-        assert victim.verify().verdict() == "damaged", size
+        assert victim.verify().verdict == "damaged", size
 
 
 @each_fixture
@@ -164,11 +165,11 @@ def test_every_turned_byte_of_the_index_is_found(name: str, tmp_path: Path) -> N
     for at in range(0, len(data), 1 if FULL else 3):
         victim.write(victim.index, corruption.flip(data, at, corruption.bits_for(at)))
         report = victim.verify()
-        if report.verdict() == "ok":
+        if report.verdict == "ok":
             # Nothing is lost by it, but it is told.
             assert at in padding and codes(report) == {"table-slack"}, at
         else:
-            assert report.verdict() == "damaged", at
+            assert report.verdict == "damaged", at
 
 
 @pytest.mark.parametrize("name", SWEPT[:2] + SWEPT[5:7])
@@ -194,16 +195,16 @@ def test_a_folder_is_all_its_checkpoints(tmp_path: Path) -> None:
     names = [os.path.basename(each.prefix) for each in find_subjects(str(folder))]
     assert names == ["ckpt-3", "ckpt-4", "ckpt-5", "ckpts"]
     reports = verify(str(folder))
-    assert [each.verdict() for each in reports] == ["ok"] * 4
+    assert [each.verdict for each in reports] == ["ok"] * 4
     assert {each.path for each in reports} == {str(folder)}
     # One that is damaged does not stop the others.
     (folder / "ckpt-4.index").write_bytes(b"nonsense")
-    assert [each.verdict() for each in verify(folder)] == ["ok", "damaged", "ok", "ok"]
+    assert [each.verdict for each in verify(folder)] == ["ok", "damaged", "ok", "ok"]
     # Nor does one that cannot be read at all.
     (folder / "ckpt-4.index").unlink()
     (folder / "ckpt-4.index").mkdir()
     reports = verify(folder)
-    assert [each.verdict() for each in reports] == ["ok", "unchecked", "ok", "ok"]
+    assert [each.verdict for each in reports] == ["ok", "unchecked", "ok", "ok"]
     assert codes(reports[1]) == {"unreadable"}
     with pytest.raises(FileAccessError, match="not a regular file"):
         verify(folder / "ckpt-4")
@@ -223,13 +224,13 @@ def test_a_saved_model_is_its_variables(name: str) -> None:
     folder = os.path.join(FIXTURES, name)
     (report,) = verify(folder)
     assert report.prefix == os.path.join(folder, "variables", "variables")
-    assert (report.kind, report.verdict()) == ("checkpoint", "ok")
+    assert (report.kind, report.verdict) == ("checkpoint", "ok")
 
 
 def test_a_session_bundle() -> None:
     export = os.path.join(FIXTURES, "session_bundle/tf1.4/sharded_v2/export/00000123")
     (report,) = verify(export)
-    assert report.verdict() == "ok"
+    assert report.verdict == "ok"
 
 
 @pytest.mark.parametrize(
@@ -261,20 +262,20 @@ def test_a_checkpoint_that_changes_while_it_is_read(tmp_path: Path) -> None:
     assert [(each.code, each.path) for each in report.findings] == [
         ("changed-while-reading", shard)
     ]
-    assert report.verdict() == "unchecked"
+    assert report.verdict == "unchecked"
     (report,) = verify(victim.prefix)
-    assert report.verdict() == "damaged"
+    assert report.verdict == "damaged"
 
 
 def test_a_checkpoint_that_goes_while_its_folder_is_read(tmp_path: Path) -> None:
     shutil.copytree(os.path.join(FIXTURES, GUIDE), tmp_path / "ckpts")
     each = verify_each(find_subjects(tmp_path / "ckpts"))
-    assert next(each).verdict() == "ok"
+    assert next(each).verdict == "ok"
     for path in (tmp_path / "ckpts").glob("ckpt-4.*"):
         path.unlink()
     # It is not in the folder any more, so there is nothing to tell of it.
     last = next(each)
-    assert (os.path.basename(last.prefix), last.verdict()) == ("ckpt-5", "ok")
+    assert (os.path.basename(last.prefix), last.verdict) == ("ckpt-5", "ok")
     # That the state file still lists it is told of the folder.
     assert codes(next(each)) == {"state-gone"}
 

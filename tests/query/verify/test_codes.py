@@ -508,8 +508,8 @@ def test_damage_is_told_with_its_place(case: Case, tmp_path: Path) -> None:
     assert {each.code for each in report.findings} - {case.code} == case.others
     worst = {CODES[each.code] for each in report.findings}
     verdict = "damaged" if "damage" in worst else "unchecked" if "unchecked" in worst else "ok"
-    assert report.verdict() == verdict
-    assert report.verdict(strict=True) == ("damaged" if "warning" in worst else verdict)
+    assert report.verdict == verdict
+    assert report.judged(strict=True) == ("damaged" if "warning" in worst else verdict)
     assert all(each.message.isprintable() and len(each.message) < 1200 for each in report.findings)
 
 
@@ -646,14 +646,14 @@ def test_fast_reads_no_data(tmp_path: Path) -> None:
     victim = Victim(SAVER, tmp_path)
     data_flipped(victim)
     report = victim.verify(fast=True)
-    assert (report.verdict(), report.bytes_read, report.findings) == ("structure-ok", 0, ())
-    assert victim.verify().verdict() == "damaged"
+    assert (report.verdict, report.bytes_read, report.findings) == ("structure-ok", 0, ())
+    assert victim.verify().verdict == "damaged"
     # Only the sizes count: a shard full of holes is as good as any, one byte less is not.
     size = os.path.getsize(victim.shard())
     os.unlink(victim.shard())
     with open(victim.shard(), "wb") as file:
         file.truncate(size)
-    assert victim.verify(fast=True).verdict() == "structure-ok"
+    assert victim.verify(fast=True).verdict == "structure-ok"
     os.truncate(victim.shard(), size - 1)
     short = has(victim.findings(fast=True), "shard-short")
     assert (short.offset, short.size, short.key) == (152, 8, "global_step")

@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from ckpttool.api.verify import verify
 from ckpttool.errors import MissingFileError
 from ckpttool.query.folder import list_folder
-from ckpttool.query.verify.addresses import find_subjects, verify, verify_each
+from ckpttool.query.verify.addresses import find_subjects, verify_each
 from ckpttool.query.verify.findings import Finding
 from ckpttool.query.verify.report import Report
 from ckpttool.storage.staging import StagedFiles
@@ -35,7 +36,7 @@ def folder(tmp_path: Path) -> Path:
 def rest(folder: Path) -> Report:
     """Verify a folder; return what is told beside its checkpoints, which are sound."""
     *reports, last = verify(folder)
-    assert all(each.verdict() == "ok" for each in reports)
+    assert all(each.verdict == "ok" for each in reports)
     assert last.kind == "folder"
     return last
 
@@ -133,8 +134,8 @@ def test_orphans(folder: Path) -> None:
     )
     assert "no 'ckpt-6.index'" in shard.message
     assert (graph.code, graph.path) == ("orphan", str(folder / "ckpt-7.meta"))
-    assert rest(folder).verdict() == "ok"
-    assert rest(folder).verdict(strict=True) == "damaged"
+    assert rest(folder).verdict == "ok"
+    assert rest(folder).judged(strict=True) == "damaged"
 
 
 def test_shards_of_another_count(folder: Path) -> None:
@@ -148,7 +149,7 @@ def test_shards_of_another_count(folder: Path) -> None:
 def test_an_index_without_any_shard(folder: Path) -> None:
     (folder / "ckpt-4.data-00000-of-00001").unlink()
     reports = verify(folder)
-    assert [each.verdict() for each in reports] == ["ok", "damaged", "ok", "ok"]
+    assert [each.verdict for each in reports] == ["ok", "damaged", "ok", "ok"]
     (lost,) = reports[1].findings
     assert (lost.code, lost.path) == (
         "shard-missing",
@@ -161,7 +162,7 @@ def test_a_folder_of_orphans_alone(tmp_path: Path) -> None:
     (tmp_path / "ckpt-6.data-00000-of-00001").write_bytes(b"12")
     (report,) = verify(tmp_path)
     assert [each.code for each in report.findings] == ["orphan", "no-checkpoint"]
-    assert report.verdict() == "unchecked"
+    assert report.verdict == "unchecked"
 
 
 def write_state(folder: Path, latest: str, *others: str) -> None:
@@ -177,7 +178,7 @@ def test_a_state_file_that_names_what_is_gone(folder: Path) -> None:
     assert "'ckpt-9', which does not exist" in stale.message
     assert (gone.code, gone.severity) == ("state-gone", "warning")
     assert "'ckpt-2'" in gone.message
-    assert rest(folder).verdict() == "damaged"
+    assert rest(folder).verdict == "damaged"
 
 
 def test_an_absolute_path_that_is_stale(folder: Path) -> None:
@@ -222,7 +223,7 @@ def test_a_state_file_that_says_nothing(folder: Path, text: str) -> None:
     (folder / "checkpoint").write_text(text)
     (one,) = found(folder)
     assert (one.code, one.path) == ("state-unreadable", str(folder / "checkpoint"))
-    assert rest(folder).verdict() == "damaged"
+    assert rest(folder).verdict == "damaged"
 
 
 def test_a_checkpoint_alone_is_told_of_its_own_files_only(folder: Path) -> None:
@@ -262,7 +263,7 @@ def test_a_folder_of_checkpoints_may_be_called_checkpoint(folder: Path) -> None:
     os.rename(folder, folder.parent / "moved")
     folder.mkdir()
     os.rename(folder.parent / "moved", folder / "checkpoint")
-    assert [each.verdict() for each in verify(folder / "checkpoint")] == ["ok"] * 4
+    assert [each.verdict for each in verify(folder / "checkpoint")] == ["ok"] * 4
     with pytest.raises(MissingFileError):
         verify(folder)
 
@@ -273,14 +274,14 @@ def test_one_name_in_both_formats(tmp_path: Path) -> None:
         shutil.copy(path, tmp_path / f"m{path.name[len('model.ckpt-3') :]}")
     old, new, rest = sorted(verify(tmp_path), key=lambda each: (each.kind, -len(each.findings)))
     assert [each.code for each in old.findings] == ["same-name"]
-    assert (old.source and old.source.generation, old.verdict()) == ("V1", "ok")
-    assert (new.source and new.source.generation, new.verdict()) == ("V2", "ok")
+    assert (old.source and old.source.generation, old.verdict) == ("V1", "ok")
+    assert (new.source and new.source.generation, new.verdict) == ("V2", "ok")
     assert rest.findings == ()
     (only,) = verify(tmp_path / "m@v1")
     assert only.source == replace(old.source, path=str(tmp_path / "m@v1")) if old.source else None
     (tmp_path / "m").write_bytes((tmp_path / "m").read_bytes()[:-300])
     (only,) = verify(tmp_path / "m@v1")
-    assert only.verdict() == "damaged"
+    assert only.verdict == "damaged"
 
 
 def test_a_checkpoint_of_another_folder_does_not_count(folder: Path) -> None:

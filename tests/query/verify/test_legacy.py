@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from ckpttool.api.verify import verify
 from ckpttool.errors import MissingFileError, NotFoundError
-from ckpttool.query.verify.addresses import verify
 from ckpttool.query.verify.report import Report
 from ckpttool.table import values as table_values
 from tests.legacy import handmade
@@ -52,14 +52,14 @@ def test_every_fixture_is_sound(fixture: LegacyFixture) -> None:
     seen: list[tuple[int, int]] = []
     (report,) = verify(fixture.address, on_progress=lambda *numbers: seen.append(numbers))
     size = sum(map(os.path.getsize, fixture.paths))
-    assert (report.verdict(), report.findings) == ("ok", ())
+    assert (report.verdict, report.findings) == ("ok", ())
     assert (report.tensors, report.bytes_read) == (len(fixture.tensors), size)
     assert report.source is not None
     assert (report.source.generation, report.source.shards) == ("V1", len(fixture.paths))
     assert (report.source.byte_order, report.source.index_bytes) == (None, None)
     assert seen == sorted(seen) and seen[-1][0] <= seen[-1][1] == size
     (fast,) = verify(fixture.address, fast=True)
-    assert (fast.verdict(), fast.bytes_read, fast.tensors) == (
+    assert (fast.verdict, fast.bytes_read, fast.tensors) == (
         "structure-ok",
         0,
         len(fixture.tensors),
@@ -95,7 +95,7 @@ def test_a_damaged_block_hides_nothing_else(tmp_path: Path) -> None:
     assert report.findings[0].offset == spans[1].start
     assert report.tensors == len(fixture.tensors)
     # What lies in blocks that were not read is not looked at in a hurry.
-    assert check(damaged, tmp_path, fast=True).verdict() == "structure-ok"
+    assert check(damaged, tmp_path, fast=True).verdict == "structure-ok"
 
 
 def copy(folder: Path) -> list[str]:
@@ -115,7 +115,7 @@ def test_a_missing_file(fast: bool, tmp_path: Path) -> None:
         assert report.findings[0].path == paths[0]
         assert report.source is not None
         assert report.source.missing_shards == ("model.ckpt-7-00000-of-00002",)
-        assert report.verdict() == "damaged"
+        assert report.verdict == "damaged"
     os.unlink(paths[1])
     with pytest.raises(MissingFileError):
         verify(str(tmp_path / "model.ckpt-7"))
@@ -135,7 +135,7 @@ def test_a_file_that_is_no_table(tmp_path: Path) -> None:
 def test_a_shard_alone_under_another_name(tmp_path: Path) -> None:
     alone = str(tmp_path / "alone")
     shutil.copy(legacy_fixture("v1/tf2.21/partitioned/model").paths[0], alone)
-    assert verify(alone)[0].verdict() == "ok"
+    assert verify(alone)[0].verdict == "ok"
     part = ((0, 1), FULL)
     data = table(
         description(described(b"t", U8, (2, 2), [part])), record(b"t", part, varints(7, [1, 2]))
@@ -258,7 +258,7 @@ def test_bytes_that_no_block_covers(tmp_path: Path) -> None:
     data = fixtures.read_bytes(legacy_fixture(SINGLE).paths[0])
     padded = data[:-48] + bytes(8) + data[-48:]
     report = check(padded, tmp_path)
-    assert codes(report) == ["table-slack"] and report.verdict() == "ok"
+    assert codes(report) == ["table-slack"] and report.verdict == "ok"
 
 
 def test_a_folder_of_both_formats(tmp_path: Path) -> None:
@@ -267,7 +267,7 @@ def test_a_folder_of_both_formats(tmp_path: Path) -> None:
     for ending in (".index", ".data-00000-of-00001"):
         shutil.copy(source + ending, tmp_path / f"new{ending}")
     reports = verify(str(tmp_path))
-    assert [(each.kind, each.verdict()) for each in reports] == [
+    assert [(each.kind, each.verdict) for each in reports] == [
         ("checkpoint", "ok"),
         ("checkpoint", "ok"),
         ("folder", "ok"),

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from ckpttool import pb
+from ckpttool.api.verify import verify
 from ckpttool.query.verify import metagraph as integrity_metagraph
-from ckpttool.query.verify.addresses import verify
 from ckpttool.query.verify.findings import Finding
 from ckpttool.query.verify.report import Report
 from tests.support.fixtures import FIXTURES
@@ -60,14 +60,14 @@ def test_a_graph_that_cannot_be_read_is_damage(
     fixture: str, file: str, ruin: Callable[[bytes], bytes], name: str, tmp_path: Path
 ) -> None:
     folder = copied(fixture, tmp_path)
-    assert only(folder).verdict() == "ok"
+    assert only(folder).verdict == "ok"
     path = folder / file
     path.write_bytes(ruin(path.read_bytes()))
     report = only(folder)
-    assert report.verdict() == "damaged"
+    assert report.verdict == "damaged"
     (found,) = report.findings
     assert (found.code, found.path) == ("metagraph-unreadable", str(path))
-    assert verify(folder, fast=True)[0].verdict() == "structure-ok"
+    assert verify(folder, fast=True)[0].verdict == "structure-ok"
 
 
 def test_a_meta_file_that_is_cut(tmp_path: Path) -> None:
@@ -75,8 +75,8 @@ def test_a_meta_file_that_is_cut(tmp_path: Path) -> None:
     path = tmp_path / "run" / "model.ckpt-3.meta"
     os.truncate(path, 100)
     reports = {os.path.basename(each.prefix): each for each in verify(tmp_path / "run")}
-    assert reports["model.ckpt-3"].verdict() == "damaged"
-    assert reports["model.ckpt-2"].verdict() == "ok"
+    assert reports["model.ckpt-3"].verdict == "damaged"
+    assert reports["model.ckpt-2"].verdict == "ok"
 
 
 def test_a_graph_of_another_kind(model: Path) -> None:
@@ -96,7 +96,7 @@ def test_a_graph_beyond_the_bound_is_unchecked(
         file.truncate((512 << 20) + 1)  # a hole: nothing of it may be read
     monkeypatch.setattr(integrity_metagraph, "read_graph_file", None)
     report = only(model)
-    assert report.verdict() == "unchecked"
+    assert report.verdict == "unchecked"
     assert [each.code for each in report.findings] == ["metagraph-not-read"]
 
 
@@ -144,7 +144,7 @@ def test_what_no_loader_accepts(
 ) -> None:
     edit(model, lambda metagraph: change(metagraph.graph_def))
     report = only(model)
-    assert report.verdict() == "damaged"
+    assert report.verdict == "damaged"
     (found,) = (each for each in report.findings if each.severity == "damage")
     assert found.code == code and words in found.message and found.key
 
@@ -167,7 +167,7 @@ def test_assets_that_are_missing_or_lie_elsewhere(tmp_path: Path) -> None:
     for name in names:
         os.rename(folder / "assets" / name, tmp_path / name)
     report = only(folder)
-    assert report.verdict() == "damaged"
+    assert report.verdict == "damaged"
     assert [(each.code, each.path) for each in report.findings] == [
         ("asset-missing", str(folder / "assets" / name)) for name in names
     ]
@@ -227,14 +227,14 @@ def test_a_saved_model_without_variables_is_sound(tmp_path: Path) -> None:
         path.unlink()
     for typed in (folder, folder / "saved_model.pb"):
         report = only(typed)
-        assert (report.kind, report.verdict(), report.findings) == ("graph", "ok", ())
+        assert (report.kind, report.verdict, report.findings) == ("graph", "ok", ())
         assert report.prefix == str(folder / "saved_model.pb")
 
 
 def test_a_missing_index_is_a_finding_of_its_own(model: Path) -> None:
     (model / "variables" / "variables.index").unlink()
     report = only(model)
-    assert report.verdict() == "damaged"
+    assert report.verdict == "damaged"
     (found,) = report.findings
     assert found.code == "index-missing"
     assert found.path == str(model / "variables" / "variables.index")
@@ -246,5 +246,5 @@ def test_every_saved_model_and_export_of_the_fixtures_is_sound() -> None:
         for path in Path(FIXTURES).rglob(pattern):
             for report in verify(path.parent):
                 found.append(report.prefix)
-                assert report.verdict(strict=True) in ("ok", "structure-ok"), report
+                assert report.judged(strict=True) in ("ok", "structure-ok"), report
     assert len(found) > 12

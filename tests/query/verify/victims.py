@@ -7,9 +7,9 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+from ckpttool.api.verify import verify
 from ckpttool.bundle.entry import BundleEntry, EntryDecoder, decode_header
 from ckpttool.objects.keys import GRAPH_KEY
-from ckpttool.query.verify.addresses import verify
 from ckpttool.query.verify.findings import Finding
 from ckpttool.query.verify.report import Report
 from ckpttool.storage.source import RandomAccessFile

@@ -21,7 +21,7 @@ from ckpttool.errors import (
 from ckpttool.legacy import writer as writer_module
 from ckpttool.legacy.writer import _MOST_BYTES
 from ckpttool.surgery.plan import Plan
-from ckpttool.surgery.pruning import prune
+from ckpttool.surgery.pruning import drop_tensors
 from ckpttool.surgery.renaming import rename
 from ckpttool.surgery.rules import parse_move
 from ckpttool.surgery.writing.prepare import WriteOptions, prepare
@@ -174,7 +174,7 @@ def test_in_place(source: str, tmp_path: Path) -> None:
     assert receipt.bytes_written == os.path.getsize(source)
     assert receipt.bytes_dead == 0
     with open_checkpoint(source) as ckpt:
-        prepare(prune(Plan.of(ckpt), {"s"}), None).write()
+        prepare(drop_tensors(Plan.of(ckpt), {"s"}), None).write()
     assert everything(source).keys() == {"a", "kernel"}
     assert not findings(source)
 
@@ -231,7 +231,7 @@ def test_records_that_are_too_large(
     )
     assert error.key == "w"
     with open_checkpoint(source) as ckpt:
-        plan = prune(Plan.of(ckpt), {"w"})
+        plan = drop_tensors(Plan.of(ckpt), {"w"})
         prepare(plan, str(tmp_path / "q")).write()
         # How long strings are is only known when they are read.
         monkeypatch.setattr(writer_module, "_MAX_RECORD", 1024 + 25)

@@ -1,0 +1,15 @@
+"""What `ckpt` does, as functions: one for each command that answers or writes.
+
+Each takes what the command takes, and returns an answer whose `to_dict()` is the command's JSON and
+whose `str()` is its table. The package `ckpttool` offers them by their names.
+
+diff              what changed between two checkpoints
+verify            whether checkpoints are sound
+check             a checkpoint against a lock
+rename            a checkpoint with other names
+prune             a checkpoint with fewer tensors
+convert_legacy    checkpoints and exports of old forms brought up to date
+export_meta_json  a MetaGraph as JSON, text or bytes
+outcome           what became of a checkpoint
+answer            what all answers have in common
+"""

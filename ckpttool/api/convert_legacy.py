@@ -1,0 +1,387 @@
+"""Checkpoints and exports of old forms brought up to date."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, replace
+from typing import TextIO
+
+from ckpttool.api.answer import Answer
+from ckpttool.checkpoint.locate import Location, locate
+from ckpttool.checkpoint.open import Checkpoint, open_checkpoint
+from ckpttool.errors import DestinationError, NotFoundError, SurgeryError
+from ckpttool.query.source import Source
+from ckpttool.render.console import Terminal
+from ckpttool.render.conversion import (
+    ConvertedCheckpoint,
+    checkpoint_line,
+    checkpoints_document,
+    export_line,
+    exports_document,
+    write_checkpoints,
+    write_exports,
+)
+from ckpttool.storage.paths import StrPath, path_text
+from ckpttool.storage.work import Progress
+from ckpttool.surgery.convert import (
+    Conversion,
+    TargetForm,
+    carried_state,
+    changes_nothing,
+    conversion_options,
+    find_conversions,
+    name_latest,
+    plan_conversion,
+)
+from ckpttool.surgery.export.saved_model import ExportReceipt, find_exports, prepare_export
+from ckpttool.surgery.rules import RenameRule, Rules, as_rules, read_map
+from ckpttool.surgery.tables import load_table
+from ckpttool.surgery.writing.companions import MetaMode
+from ckpttool.surgery.writing.destination import unused_place
+from ckpttool.surgery.writing.prepare import LOCK_TIMEOUT, Patience, WriteOptions, prepare
+from ckpttool.surgery.writing.spread import Recoding
+
+# More sources are not kept open at a time; those of the rest are planned anew to be written.
+_MOST_OPEN = 16
+_NUMBER = re.compile(r"-([0-9]{1,18})\Z")
+
+
+@dataclass(frozen=True)
+class Converted:
+    """One checkpoint or export that was converted, or would be.
+
+    Attributes:
+        result: what became of it.
+        dry_run: whether nothing was written.
+        location: where a checkpoint was found.
+    """
+
+    result: ConvertedCheckpoint | ExportReceipt
+    dry_run: bool
+    location: Location | None = None
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the user should know, in words."""
+        if isinstance(self.result, ExportReceipt):
+            return self.result.notes
+        return self.result.receipt.notes
+
+    @property
+    def summary(self) -> str:
+        """In one line what was done, or would be."""
+        if isinstance(self.result, ExportReceipt):
+            return export_line(self.result, dry_run=self.dry_run)
+        return checkpoint_line(self.result, dry_run=self.dry_run)
+
+
+class Conversions(Answer):
+    """What became of checkpoints or exports; made by `ckpttool.convert_legacy`.
+
+    `str()` is the table of the command.
+
+    Attributes:
+        done: each of them, in order.
+        dry_run: whether nothing was written.
+        state: path of the state file that was written.
+        notes: what the user should know of the state file, in words.
+    """
+
+    def __init__(
+        self,
+        done: Sequence[Converted],
+        *,
+        dry_run: bool,
+        state: str | None = None,
+        notes: Sequence[str] = (),
+    ) -> None:
+        self.done = tuple(done)
+        self.dry_run = dry_run
+        self.state = state
+        self.notes = tuple(notes)
+
+    @property
+    def _checkpoints(self) -> list[ConvertedCheckpoint]:
+        results = (each.result for each in self.done)
+        return [each for each in results if isinstance(each, ConvertedCheckpoint)]
+
+    @property
+    def _exports(self) -> list[ExportReceipt]:
+        results = (each.result for each in self.done)
+        return [each for each in results if isinstance(each, ExportReceipt)]
+
+    def write_changes(self, format: str, stream: TextIO, terminal: Terminal) -> None:
+        """Write what became of tensors, or of the signatures of exports.
+
+        Args:
+            format: "json" or one of the row formats.
+            stream: where to.
+            terminal: what `stream` is.
+        """
+        dry_run, state = self.dry_run, self.state
+        if self._exports:
+            write_exports(self._exports, format, stream, terminal, dry_run=dry_run)
+        else:
+            found = self._checkpoints
+            write_checkpoints(found, format, stream, terminal, dry_run=dry_run, state=state)
+
+    def _document(self) -> Mapping[str, object]:
+        if self._exports:
+            return exports_document(self._exports, dry_run=self.dry_run)
+        return checkpoints_document(self._checkpoints, dry_run=self.dry_run, state=self.state)
+
+    def _write_table(self, stream: TextIO, terminal: Terminal) -> None:
+        self.write_changes("table", stream, terminal)
+
+    def __repr__(self) -> str:
+        more = f" and {len(self.done) - 1:,} more" if len(self.done) > 1 else ""
+        return f"<Conversions {self.done[0].summary}{more}>"
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    to: TargetForm
+    like: str | None
+    rules: tuple[RenameRule, ...]
+    recoding: Recoding
+    how: WriteOptions
+    dry_run: bool
+    on_progress: Progress | None
+    on_done: Callable[[Converted], None] | None
+
+    def tell(self, done: Converted) -> Converted:
+        if self.on_done is not None:
+            self.on_done(done)
+        return done
+
+
+def convert_legacy(
+    source: StrPath,
+    destination: StrPath | None = None,
+    *,
+    to: TargetForm | None = None,
+    like: StrPath | None = None,
+    rules: Rules = (),
+    map: StrPath | None = None,
+    table: str | None = None,
+    join_slices: bool = False,
+    shards: int | None = None,
+    max_shard_size: int | None = None,
+    dry_run: bool = False,
+    force: bool = False,
+    update_state: bool = False,
+    meta: MetaMode = "auto",
+    follow_links: bool = False,
+    lock_timeout: float = LOCK_TIMEOUT,
+    on_wait: Callable[[str], None] | None = None,
+    on_progress: Progress | None = None,
+    on_done: Callable[[Converted], None] | None = None,
+) -> Conversions:
+    """Bring a checkpoint or an export of an old form up to date, as `ckpt convert-legacy` does.
+
+    Checkpoints of format V1, big-endian ones and old strings become V2 as TensorFlow writes it
+    today; a SessionBundle export becomes a SavedModel. A folder means every checkpoint in it.
+
+    Args:
+        source: anything that names a checkpoint, a folder of them, or an export.
+        destination: prefix of the new checkpoint; a folder where `source` is a folder or an
+            export. None goes with `dry_run`.
+        to: "v2", "v1" or "name-based"; "v2" unless given, and of an export a SavedModel.
+        like: become object-based after the example of this checkpoint.
+        rules: names, as `rename` takes them; with `like`, to those of the reference.
+        map: a file of such rules.
+        table: name of rules that come with the package.
+        join_slices: store partitioned tensors as wholes.
+        shards: how many data shards to spread values over.
+        max_shard_size: bytes at which another data shard is begun.
+        dry_run: write nothing.
+        force: replace what is at the destination; do without missing assets.
+        update_state: make it the latest in its folder's state file.
+        meta: what becomes of the `.meta` file; "auto" carries it where no key changed.
+        follow_links: carry along data shards that are links out of the checkpoint's folder.
+        lock_timeout: seconds to wait for another writer in the folder.
+        on_wait: told, in words, whom it waits for.
+        on_progress: told bytes written and bytes to write.
+        on_done: told of each checkpoint or export when it is converted.
+
+    Raises:
+        DestinationError: there is something at the destination, or none is given.
+        SurgeryError: there is nothing to convert, or no such way.
+        CkptError: something cannot be read or written.
+
+    >>> done = ckpttool.convert_legacy("old.ckpt-7", "out/model.ckpt-7")
+    >>> done.done[0].result.generation, ckpttool.verify("out/model.ckpt-7").verdict
+    ('V2', 'ok')
+    """
+    if destination is None and not dry_run:
+        raise DestinationError("there is no destination")
+    if shards is not None and max_shard_size is not None:
+        raise SurgeryError("shards and max_shard_size exclude each other")
+    if like is not None and to not in (None, "v2"):
+        raise SurgeryError("a checkpoint that becomes like another is of format V2")
+    known = as_rules(rules)
+    known += read_map(map) if map is not None else []
+    known += [load_table(table)] if table is not None else []
+    recoding = Recoding(shards, max_shard_size, join_slices)
+    wanted = _Wanted(
+        to=to or "v2",
+        like=None if like is None else path_text(like),
+        rules=tuple(known),
+        recoding=recoding,
+        how=WriteOptions(
+            force=force,
+            update_state=update_state,
+            meta=meta,
+            follow_links=follow_links,
+            patience=Patience(lock_timeout, on_wait),
+        ),
+        dry_run=dry_run,
+        on_progress=on_progress,
+        on_done=on_done,
+    )
+    path = path_text(source)
+    typed = None if destination is None else path_text(destination)
+    if to is None and is_export(path):
+        if like or known or recoding != Recoding() or update_state or meta != "auto":
+            raise SurgeryError("options of checkpoints need a form for an export", path=path)
+        return _convert_exports(path, typed, wanted)
+    return _convert_checkpoints(path, typed, wanted)
+
+
+def is_export(path: str) -> bool:
+    """Tell whether a path means a SessionBundle export."""
+    with suppress(NotFoundError):
+        return locate(path).address == "session_bundle"
+    return False
+
+
+def _convert_checkpoints(source: str, typed: str | None, wanted: _Wanted) -> Conversions:
+    """Convert a checkpoint, or all of a folder.
+
+    Args:
+        source: what to convert.
+        typed: where to; None for a dry run of which it was not said.
+        wanted: what was asked for.
+    """
+    output = unused_place(source) if typed is None else typed
+    conversions = find_conversions(source, output)
+    within = os.path.dirname(conversions[0].prefix) == output
+    update = within and wanted.how.update_state
+    if update:  # at the end: each of them is later than the one before
+        wanted = replace(wanted, how=replace(wanted.how, update_state=False))
+    done: list[Converted] = []
+    with ExitStack() as stack:
+        # What can be refused is refused before anything is written.
+        planned = [stack.enter_context(_Planned(each, wanted)) for each in conversions[:_MOST_OPEN]]
+        unchanged = [each.unchanged for each in planned]
+        for conversion in conversions[_MOST_OPEN:]:
+            with _Planned(conversion, wanted) as each:
+                unchanged.append(each.unchanged)
+        if all(unchanged):
+            raise SurgeryError("it is in that form already", path=source)
+        state = None
+        if within and not update:
+            state = carried_state(source, output, force=wanted.how.force)
+        planned.reverse()
+        for conversion in conversions:
+            with planned.pop() if planned else _Planned(conversion, wanted) as each:
+                result = each.result()
+            result = result if typed is not None else replace(result, prefix=None)
+            done.append(wanted.tell(Converted(result, wanted.dry_run, conversion.location)))
+    if wanted.dry_run:
+        return Conversions(done, dry_run=True)
+    results = [each.result for each in done if isinstance(each.result, ConvertedCheckpoint)]
+    path = None
+    notes = []
+    if update:
+        path = name_latest(each.receipt for each in results)
+    elif state is not None:
+        path = state.write({each.name: os.path.basename(each.receipt.address) for each in results})
+        if path is None:
+            notes.append(
+                f"no state file was written: the latest in '{state.path}' is not in its folder"
+            )
+    if path is not None:
+        notes.append(f"wrote {path}")
+    return Conversions(done, dry_run=False, state=path, notes=notes)
+
+
+def _convert_exports(source: str, typed: str | None, wanted: _Wanted) -> Conversions:
+    """Convert an export to a SavedModel, or every version of one in a folder.
+
+    The arguments are those of `_convert_checkpoints`.
+    """
+    folders = find_exports(source)
+    output = unused_place(folders[0]) if typed is None else typed
+    within = folders != (source,) and os.path.isdir(source)
+    targets = {
+        folder: os.path.join(output, os.path.basename(folder)) if within else output
+        for folder in folders
+    }
+    how = wanted.how
+    # What can be refused is refused before anything is written.
+    prepared = [
+        prepare_export(
+            folder, at, force=how.force, follow_links=how.follow_links, patience=how.patience
+        )
+        for folder, at in targets.items()
+    ]
+    done = []
+    for each in prepared:
+        receipt = each.receipt() if wanted.dry_run else each.write(on_progress=wanted.on_progress)
+        receipt = receipt if typed is not None else replace(receipt, destination=None)
+        done.append(wanted.tell(Converted(receipt, wanted.dry_run)))
+    return Conversions(done, dry_run=wanted.dry_run)
+
+
+class _Planned:
+    """A conversion that has been planned and checked; its source is open until it is left.
+
+    Args:
+        conversion: which checkpoint, and where to.
+        wanted: what was asked for.
+    """
+
+    def __init__(self, conversion: Conversion, wanted: _Wanted) -> None:
+        self._prefix = conversion.prefix
+        self._wanted = wanted
+        with ExitStack() as stack:
+            ckpt = stack.enter_context(Checkpoint(conversion.location))
+            like = stack.enter_context(open_checkpoint(wanted.like)) if wanted.like else None
+            number = _NUMBER.search(conversion.prefix)
+            self._plan = plan_conversion(
+                ckpt,
+                wanted.to,
+                like=like,
+                rules=wanted.rules,
+                number=int(number[1]) if number else 1,
+            )
+            how = conversion_options(self._plan, wanted.to, wanted.recoding, wanted.how)
+            self.unchanged = changes_nothing(self._plan, how)
+            self._source = Source.of(ckpt)
+            self._prepared = prepare(self._plan, conversion.prefix, how)
+            self._open = stack.pop_all()
+
+    def __enter__(self) -> _Planned:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._open.close()
+
+    def result(self) -> ConvertedCheckpoint:
+        """Write it, unless nothing is to be written, and return what came of it."""
+        if self._wanted.dry_run:
+            receipt = self._prepared.receipt()
+        else:
+            receipt = self._prepared.write(on_progress=self._wanted.on_progress)
+        return ConvertedCheckpoint(
+            self._plan,
+            self._source,
+            self._prefix,
+            self._prepared.generation,
+            receipt,
+            self.unchanged,
+        )

@@ -1,0 +1,99 @@
+"""What changed between two checkpoints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
+from typing import TextIO
+
+from ckpttool.api.answer import Answer
+from ckpttool.checkpoint.open import Checkpoint, opened
+from ckpttool.checkpoint.selection.select import Selector
+from ckpttool.query.diff.checkpoints import compare
+from ckpttool.query.diff.results import CHANGES, Diff, Tolerance
+from ckpttool.render.console import Terminal
+from ckpttool.render.diff.json import diff_document
+from ckpttool.render.diff.text import write_diff
+from ckpttool.storage.paths import StrPath
+from ckpttool.storage.work import Progress
+
+
+@dataclass(frozen=True, repr=False)
+class CheckpointDiff(Diff, Answer):
+    """What changed between two checkpoints; made by `ckpttool.diff`.
+
+    Its `verdict` is "equal", "different", or "unknown" if something could not be read; `tensors`
+    are the differences, `counts` how many there are of each sort, `problems` what could not be
+    read. `str()` is the table of `ckpt diff`.
+    """
+
+    def _document(self) -> Mapping[str, object]:
+        return diff_document(self)
+
+    def _write_table(self, stream: TextIO, terminal: Terminal) -> None:
+        write_diff(self, "table", stream, terminal)
+
+    def __repr__(self) -> str:
+        counts = [f"{self.counts[each]:,} {each}" for each in CHANGES if self.counts[each]]
+        told = f" ({', '.join(counts)})" if counts else ""
+        return f"<CheckpointDiff {self.a.prefix!r} {self.b.prefix!r}: {self.verdict}{told}>"
+
+
+def diff(
+    a: StrPath | Checkpoint,
+    b: StrPath | Checkpoint,
+    patterns: str | Iterable[str] | Selector = (),
+    *,
+    exclude: str | Iterable[str] = (),
+    kinds: str | Iterable[str] = (),
+    ignore: Iterable[str] = (),
+    rtol: float = 0.0,
+    atol: float = 0.0,
+    equal_nan: bool = False,
+    exact: bool = False,
+    everything: bool = False,
+    jobs: int | None = None,
+    on_progress: Progress | None = None,
+) -> CheckpointDiff:
+    """Compare two checkpoints, as `ckpt diff` does.
+
+    Tensors of the same dtype, shape, size and crc32c are equal by the two indexes, and nothing of
+    them is read unless `exact` is given. Equal content under another key is a rename.
+
+    Args:
+        a: anything that names the one, or the open checkpoint.
+        b: the other likewise.
+        patterns: which tensors, by their names on either side; all by default.
+        exclude: patterns of tensors that are left out.
+        kinds: which kinds of tensors, such as "weight"; all by default.
+        ignore: patterns of tensors that are taken for not there.
+        rtol: elements are equal if `|a - b| <= atol + rtol * |b|`.
+        atol: likewise.
+        equal_nan: whether NaN equals NaN.
+        exact: read all tensors, and compare them byte for byte.
+        everything: whether the answer has tensors that are equal, too.
+        jobs: how many threads may compare; as many as there are processors by default.
+        on_progress: called now and then with the bytes that were read, and how many it will be.
+
+    Raises:
+        CkptError: one of them cannot be opened. What goes wrong later is in `problems`.
+        SelectionError: a pattern selects nothing on either side.
+
+    >>> found = ckpttool.diff("tf_ckpts/ckpt-8", "tf_ckpts/ckpt-10", kinds="weight")
+    >>> found.verdict, found.counts["value"]
+    ('different', 2)
+    >>> [(each.row.key, each.values.differing) for each in found.tensors[:1]]
+    [('net/l1/bias/.ATTRIBUTES/VARIABLE_VALUE', 5)]
+    """
+    with opened(a) as one, opened(b) as other:
+        found = compare(
+            one,
+            other,
+            Selector.from_patterns(patterns, exclude=exclude, kinds=kinds),
+            ignore=(ignore,) if isinstance(ignore, str) else ignore,
+            tolerance=Tolerance(rtol, atol, equal_nan, exact),
+            everything=everything,
+            jobs=jobs,
+            on_progress=on_progress,
+        )
+    return CheckpointDiff(*(getattr(found, each.name) for each in fields(found)))

@@ -1,0 +1,193 @@
+"""A MetaGraph as JSON, text or bytes, and back."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from ckpttool.errors import DestinationError, SelectionError, UnsupportedError
+from ckpttool.metagraph.document import Loss
+from ckpttool.query.metagraph.document import (
+    GraphDocument,
+    GraphForm,
+    JsonForm,
+    choose_graph,
+    find_graph,
+    losses,
+    read_graph,
+    read_graph_json,
+    save_graph,
+    write_graph,
+)
+from ckpttool.render.metajson import loss_lines
+from ckpttool.storage.paths import StrPath, path_text
+
+_SUFFIXES: dict[str, GraphForm] = {
+    ".json": "json",
+    ".pbtxt": "pbtxt",
+    ".pb": "pb",
+    ".meta": "pb",
+}
+
+
+class GraphExport:
+    """A graph in the form that was asked for; made by `ckpttool.export_meta_json`.
+
+    Attributes:
+        path: the graph file that was read.
+        form: "json", "pbtxt" or "pb".
+        destination: the file that was written; None if none was.
+        losses: what this form does not have, or has in another way; known when it is written.
+        warnings: what the user should know about the way the file was found.
+    """
+
+    def __init__(
+        self,
+        document: GraphDocument,
+        form: GraphForm,
+        json_form: JsonForm,
+        warnings: tuple[str, ...] = (),
+    ) -> None:
+        self.path = document.path
+        self.form = form
+        self.destination: str | None = None
+        self.losses: tuple[Loss, ...] = ()
+        self.warnings = warnings
+        self._document = document
+        self._json_form = json_form
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is lost, in words."""
+        return tuple(loss_lines(self.losses, self.form))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON that the command prints, parsed; of all forms."""
+        pieces: list[str] = []
+        self._document.write_json(pieces.append, self._json_form)
+        found: dict[str, Any] = json.loads("".join(pieces))
+        return found
+
+    def to_bytes(self) -> bytes:
+        """Return what the command writes, in the form that was asked for."""
+        pieces: list[bytes] = []
+        self.write_to(pieces.append)
+        return b"".join(pieces)
+
+    def __str__(self) -> str:
+        return self.to_bytes().decode("utf-8", "backslashreplace")
+
+    def __repr__(self) -> str:
+        to = f" written to {self.destination!r}" if self.destination is not None else ""
+        return f"<GraphExport {self.path!r}: {self._document.kind} as {self.form}{to}>"
+
+    def write_to(self, write: Callable[[bytes], object]) -> None:
+        """Write it piece by piece."""
+        self.losses = write_graph(self._document, self.form, write, self._json_form)
+
+    def save(self, path: str, *, force: bool) -> None:
+        """Write it to a file, which appears when it is complete."""
+        self.losses = save_graph(self._document, self.form, path, self._json_form, force=force)
+        self.destination = path
+
+    def refuse_losses(self) -> None:
+        """Refuse a form that cannot hold all.
+
+        Raises:
+            UnsupportedError: something would be lost.
+        """
+        found = losses(self._document, self.form, self._json_form)
+        dropped = [loss for loss in found if loss.dropped]
+        if dropped:
+            raise UnsupportedError("; ".join(loss_lines(dropped, self.form)), path=self.path)
+
+
+def output_form(to: GraphForm | None, output: str | None, *, from_json: bool) -> GraphForm:
+    """Return the form to write: the one asked for, else what the name of the output ends in."""
+    if to is not None:
+        return to
+    suffix = os.path.splitext(output)[1] if output is not None else ""
+    return _SUFFIXES.get(suffix, "pb" if from_json else "json")
+
+
+def export_meta_json(
+    meta: StrPath,
+    output: StrPath | None = None,
+    *,
+    to: GraphForm | None = None,
+    from_json: bool = False,
+    force: bool = False,
+    tag_set: Iterable[str] | None = None,
+    saved_model: bool = False,
+    select: str | Iterable[str] = (),
+    decode_collections: bool = False,
+    elide_constants: int | None = None,
+    indent: int | None = 2,
+    strict: bool = False,
+) -> GraphExport:
+    """Read a MetaGraph as JSON, in protobuf's mapping, with nothing lost.
+
+    Args:
+        meta: a `.meta` file, `saved_model.pb`, `fingerprint.pb` or the text of one, the folder of
+            a SavedModel or SessionBundle export, or a checkpoint that has a graph.
+        output: a file to write. Without one nothing is written.
+        to: "json", "pbtxt" or "pb"; by default what the name of the output ends in, else JSON.
+        from_json: `meta` is JSON of such a file; "-" is the standard input.
+        force: replace the file if it exists.
+        tag_set: the tags of the MetaGraph of a SavedModel, in any order; text has commas between
+            them.
+        saved_model: the SavedModel as a whole.
+        select: only these fields of the MetaGraph; text has commas between them.
+        decode_collections: show what is serialized in collections.
+        elide_constants: size and digest in place of constants larger than so many bytes.
+        indent: blanks for each level of JSON; None for JSON on one line.
+        strict: refuse what the output cannot hold.
+
+    Raises:
+        MissingFileError: there is nothing of that name.
+        NotFoundError: the checkpoint has no graph.
+        SelectionError: there is no such MetaGraph or field, or more than one MetaGraph.
+        UnsupportedError: with `strict`, something would be lost.
+        DestinationError: the output exists.
+        CkptError: a file cannot be read or written.
+
+    >>> graph = ckpttool.export_meta_json("model.ckpt-3.meta", select="meta_info_def,saver_def")
+    >>> sorted(graph.to_dict()), graph.to_dict()["saverDef"]["version"]
+    (['metaInfoDef', 'saverDef'], 'V2')
+    """
+    target = None if output is None else path_text(output)
+    form = output_form(to, target, from_json=from_json)
+    if form != "json" and (decode_collections or elide_constants is not None):
+        raise SelectionError("decode_collections and elide_constants go with JSON")
+    if saved_model and (select or tag_set is not None):
+        raise SelectionError("saved_model takes all; tag_set and select take a part")
+    if force and target is None:
+        raise DestinationError("force goes with an output")
+    typed = path_text(meta)
+    warnings: tuple[str, ...] = ()
+    if not from_json:
+        address = find_graph(typed)
+        warnings = address.warnings
+        document = read_graph(address.path)
+    else:
+        document = read_graph_json(typed)
+    document = choose_graph(
+        document,
+        tags=None if tag_set is None else _words(tag_set),
+        whole=saved_model or (from_json and tag_set is None and not select),
+        fields=_words(select),
+    )
+    json_form = JsonForm(indent, elide_constants, decode_collections)
+    export = GraphExport(document, form, json_form, warnings)
+    if strict:
+        export.refuse_losses()
+    if target is not None:
+        export.save(target, force=force)
+    return export
+
+
+def _words(text: str | Iterable[str]) -> tuple[str, ...]:
+    words = text.split(",") if isinstance(text, str) else text
+    return tuple(filter(None, (word.strip() for word in words)))

@@ -1,0 +1,90 @@
+"""A checkpoint with other names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from ckpttool.api.outcome import Outcome, carry_out
+from ckpttool.checkpoint.open import Checkpoint, opened
+from ckpttool.errors import SelectionError
+from ckpttool.storage.paths import StrPath
+from ckpttool.surgery import renaming
+from ckpttool.surgery.plan import Plan
+from ckpttool.surgery.rules import (
+    PrefixRule,
+    Rules,
+    StripPrefixRule,
+    as_rules,
+    parse_substitution,
+    read_map,
+)
+from ckpttool.surgery.tables import load_table
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from ckpttool.surgery.writing.write import Writing
+
+
+def rename(
+    source: StrPath | Checkpoint,
+    destination: StrPath | None = None,
+    rules: Rules = (),
+    *,
+    sub: Iterable[tuple[str, str]] = (),
+    map: StrPath | None = None,
+    table: str | None = None,
+    strip_prefix: str | None = None,
+    prefix: str | None = None,
+    promote_ema: bool = False,
+    strict: bool = False,
+    **how: Unpack[Writing],
+) -> Outcome:
+    r"""Give tensors other names, as `ckpt rename` does.
+
+    All rules look at the names as they are, and the first that matches a name decides: first
+    `rules`, then the others in the order in which they stand here.
+
+    Args:
+        source: anything that names a checkpoint, or an open one.
+        destination: prefix of the new checkpoint; None goes with `in_place` and `dry_run`.
+        rules: old names with new ones; or a list of rules, as text such as "net=model" or as
+            objects of `ckpttool.surgery`. A name is a key, an object path or a scope.
+        sub: pairs of a regular expression and what takes the place of its matches.
+        map: a file of rules: a JSON object, or two columns.
+        table: name of rules that come with the package, such as "tf1-rnn".
+        strip_prefix: text to take off the front of names.
+        prefix: text to put before all names; a scope ends in a slash.
+        promote_ema: exchange weights and their moving averages, before the rules.
+        strict: refuse if there is a name that no rule matches.
+        how: how to write, as `ckpttool.surgery.write` takes it: `in_place`, `dry_run`, `data`,
+            `compact`, `force`, `update_state`, `meta`, `follow_links`, `lock_timeout`,
+            `on_progress`.
+
+    Raises:
+        SelectionError: a rule matches nothing, or there is none.
+        KeyCollisionError: two names would become the same.
+        DestinationError: there is something at the destination.
+        CkptError: something cannot be read or written.
+
+    >>> done = ckpttool.rename("tf_ckpts", "out/renamed-1", {"net": "model"})
+    >>> done.changes[0].key, done.changes[0].new_key
+    ('net/l1/bias/.ATTRIBUTES/VARIABLE_VALUE', 'model/l1/bias/.ATTRIBUTES/VARIABLE_VALUE')
+    >>> ckpttool.rename("tf_ckpts", sub=[(r"l(\d)", r"layer_\1")], dry_run=True).destination
+    """
+    known = as_rules(rules)
+    known += read_map(map) if map is not None else []
+    known += [load_table(table)] if table is not None else []
+    known += [parse_substitution(*each) for each in sub]
+    known += [StripPrefixRule(strip_prefix)] if strip_prefix is not None else []
+    known += [PrefixRule(prefix)] if prefix is not None else []
+    if not known and not promote_ema:
+        raise SelectionError("no rule says what to rename")
+    with opened(source, within=how.get("in_place", False)) as ckpt:
+        plan = Plan.of(ckpt)
+        if promote_ema:
+            plan = renaming.promote_averages(plan)
+        if known:
+            plan = renaming.rename(plan, known, strict=strict)
+        return carry_out(plan, destination, "rename", **how)

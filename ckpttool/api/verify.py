@@ -1,0 +1,95 @@
+"""Whether checkpoints are sound."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TextIO, overload
+
+from ckpttool.api.answer import Answer
+from ckpttool.query.verify.addresses import find_subjects, verify_each
+from ckpttool.query.verify.report import Report, VerifyVerdict, worst_verdict
+from ckpttool.render.console import Terminal
+from ckpttool.render.verify import verify_document, write_reports
+from ckpttool.storage.paths import StrPath
+from ckpttool.storage.work import Progress
+
+
+class Verification(Answer, Sequence[Report]):
+    """What a verification found: a report for each checkpoint, and one for its folder.
+
+    Made by `ckpttool.verify`. `str()` is the table of `ckpt verify`.
+
+    Args:
+        reports: what was found.
+        fast: whether the data were left unread.
+        strict: whether warnings count as damage.
+    """
+
+    def __init__(self, reports: Iterable[Report], *, fast: bool, strict: bool) -> None:
+        self._reports = tuple(reports)
+        self.fast = fast
+        self.strict = strict
+
+    @property
+    def verdict(self) -> VerifyVerdict:
+        """The worst of the reports: "ok", "structure-ok" if `fast`, "unchecked" or "damaged"."""
+        return worst_verdict(self._reports, strict=self.strict)
+
+    @overload
+    def __getitem__(self, at: int) -> Report: ...
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[Report]: ...
+    def __getitem__(self, at: int | slice) -> Report | Sequence[Report]:
+        return self._reports[at]
+
+    def __len__(self) -> int:
+        return len(self._reports)
+
+    def _document(self) -> Mapping[str, object]:
+        return verify_document(self._reports, fast=self.fast, strict=self.strict)
+
+    def _write_table(self, stream: TextIO, terminal: Terminal) -> None:
+        reports, fast, strict = self._reports, self.fast, self.strict
+        write_reports(reports, "table", stream, terminal, fast=fast, strict=strict)
+
+    def __repr__(self) -> str:
+        counts = Counter(found.severity for each in self._reports for found in each.findings)
+        told = "".join(f", {count:,} {severity}" for severity, count in counts.items())
+        checkpoints = sum(each.kind == "checkpoint" for each in self._reports)
+        return f"<Verification {self.verdict}: {checkpoints:,} checkpoints{told}>"
+
+
+def verify(
+    path: StrPath,
+    *,
+    fast: bool = False,
+    strict: bool = False,
+    jobs: int | None = None,
+    on_progress: Progress | None = None,
+) -> Verification:
+    """Verify every checkpoint that an address means, as `ckpt verify` does.
+
+    Every byte of index and data is read and compared with its checksum; all damage is reported.
+
+    Args:
+        path: anything that names a checkpoint, or a folder: then all checkpoints in it, and what
+            lies beside them. Also a SavedModel, with or without variables.
+        fast: look at the indexes and at the sizes of the data shards alone; in files of format V1
+            at what describes the tensors.
+        strict: take warnings for damage.
+        jobs: how many threads may read; as many as there are processors by default.
+        on_progress: called now and then with the bytes that were read of one checkpoint, and how
+            many it will be.
+
+    Raises:
+        MissingFileError: there is no such checkpoint.
+        FileAccessError: the checkpoint cannot be read.
+        UnsupportedError: it is of a version that cannot be verified.
+
+    >>> found = ckpttool.verify("tf_ckpts/ckpt-10")
+    >>> found.verdict, found[0].tensors, found[0].findings
+    ('ok', 20, ())
+    """
+    reports = verify_each(find_subjects(path), fast=fast, jobs=jobs, on_progress=on_progress)
+    return Verification(reports, fast=fast, strict=strict)

@@ -1,0 +1,90 @@
+"""Writing a plan, as programs ask for it: to a destination, in place, or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypedDict
+
+from ckpttool.errors import DestinationError
+from ckpttool.storage.paths import StrPath, path_text
+from ckpttool.storage.work import Progress
+from ckpttool.surgery.plan import Plan
+from ckpttool.surgery.writing.carry import DataMode
+from ckpttool.surgery.writing.companions import MetaMode
+from ckpttool.surgery.writing.destination import destination_prefix, unused_place
+from ckpttool.surgery.writing.prepare import LOCK_TIMEOUT, Patience, WriteOptions, prepare
+from ckpttool.surgery.writing.receipt import Receipt
+
+
+class Writing(TypedDict, total=False):
+    """How and where a plan is written: the keywords of `write`, for functions that pass them on."""
+
+    in_place: bool
+    dry_run: bool
+    data: DataMode
+    compact: bool
+    force: bool
+    update_state: bool
+    meta: MetaMode
+    follow_links: bool
+    lock_timeout: float
+    on_wait: Callable[[str], None] | None
+    on_progress: Progress | None
+
+
+def write(
+    plan: Plan,
+    destination: StrPath | None = None,
+    *,
+    in_place: bool = False,
+    dry_run: bool = False,
+    data: DataMode = "auto",
+    compact: bool = False,
+    force: bool = False,
+    update_state: bool = False,
+    meta: MetaMode = "auto",
+    follow_links: bool = False,
+    lock_timeout: float = LOCK_TIMEOUT,
+    on_wait: Callable[[str], None] | None = None,
+    on_progress: Progress | None = None,
+) -> Receipt:
+    """Write a plan as a new checkpoint, or in place of its source.
+
+    A new checkpoint appears at once, its index last. In place, the new index takes the place of
+    the old one in one step.
+
+    Args:
+        plan: what to write. Its source must still be open.
+        destination: prefix of the new checkpoint, such as "out/ckpt-1". The last folder in it is
+            made if need be. None goes with `in_place`, or with `dry_run`.
+        in_place: change the source itself.
+        dry_run: write nothing; the receipt tells what can be told without it.
+        data: how data shards get there: "reflink", "hardlink", "copy", or "auto" for the first of
+            these that works.
+        compact: rewrite data shards without dead bytes.
+        force: replace a checkpoint at the destination.
+        update_state: name the result as the latest in the state file of its folder.
+        meta: what becomes of a `.meta` file beside the source; "auto" copies it where no key
+            changed.
+        follow_links: carry along data shards that are links out of the checkpoint's folder.
+        lock_timeout: seconds to wait for another writer in the folder.
+        on_wait: told, in words, whom it waits for.
+        on_progress: told bytes copied and bytes to copy, if any are.
+
+    Raises:
+        DestinationError: there is something at the destination, it is the source itself, or
+            nothing says where to write.
+        SurgeryError: the plan cannot be written, or the source changed meanwhile.
+        CkptError: a file could not be read or written. Nothing is left behind in any case.
+    """
+    if (destination is None) != in_place and (in_place or not dry_run):
+        raise DestinationError("either a destination or in_place=True says where to write")
+    if in_place and (force or data != "auto"):
+        raise DestinationError("force and data do not go with in_place")
+    patience = Patience(lock_timeout, on_wait)
+    how = WriteOptions(data, compact, force, update_state, meta, follow_links, patience)
+    place = None if destination is None else destination_prefix(path_text(destination))
+    if destination is None and not in_place:
+        place = unused_place(plan.source.prefix)
+    prepared = prepare(plan, place, how)
+    return prepared.receipt() if dry_run else prepared.write(on_progress=on_progress)

@@ -21,11 +21,12 @@ if TYPE_CHECKING:
     from ckpttool.api.convert_legacy import Conversions, convert_legacy
     from ckpttool.api.diff import CheckpointDiff, diff
     from ckpttool.api.export_meta_json import GraphExport, export_meta_json
+    from ckpttool.api.open import OpenCheckpoint, Tensor, open_checkpoint
     from ckpttool.api.outcome import Outcome
     from ckpttool.api.prune import prune
     from ckpttool.api.rename import rename
     from ckpttool.api.verify import Verification, verify
-    from ckpttool.checkpoint.open import Checkpoint, open_checkpoint
+    from ckpttool.checkpoint.open import Checkpoint
     from ckpttool.checkpoint.save import save_checkpoint
     from ckpttool.checkpoint.tf_train import (
         CheckpointReader,
@@ -75,9 +76,11 @@ __all__ = [
     "MissingFileError",
     "MissingKeyError",
     "NotFoundError",
+    "OpenCheckpoint",
     "Outcome",
     "SelectionError",
     "SurgeryError",
+    "Tensor",
     "TruncatedError",
     "UnsupportedError",
     "VariantElement",
@@ -119,9 +122,11 @@ _HOMES = {
     "MissingFileError": "errors",
     "MissingKeyError": "errors",
     "NotFoundError": "errors",
+    "OpenCheckpoint": "api.open",
     "Outcome": "api.outcome",
     "SelectionError": "errors",
     "SurgeryError": "errors",
+    "Tensor": "api.open",
     "TruncatedError": "errors",
     "UnsupportedError": "errors",
     "VariantElement": "tensor.variants",
@@ -136,7 +141,7 @@ _HOMES = {
     "list_variables": "checkpoint.tf_train",
     "load_checkpoint": "checkpoint.tf_train",
     "load_variable": "checkpoint.tf_train",
-    "open_checkpoint": "checkpoint.open",
+    "open_checkpoint": "api.open",
     "prune": "api.prune",
     "rename": "api.rename",
     "save_checkpoint": "checkpoint.save",

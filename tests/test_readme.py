@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import shlex
@@ -59,12 +60,30 @@ def test_python_runs(tmp_path: Path) -> None:
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
-    with ckpttool.open_checkpoint(tmp_path / "tf_ckpts") as read:
-        *keys, verdicts = done.stdout.splitlines()
-        assert [line.split(" ")[0] for line in keys] == list(read)
-        assert verdicts == "different ok"
-        with ckpttool.open_checkpoint(tmp_path / "out" / "ckpt-1") as written:
-            assert (written["w"] == read["net/l1/kernel"]).all()
+    assert done.stdout.splitlines() == [
+        "net/l1/bias float32 (5,)",
+        "net/l1/kernel float32 (1, 5)",
+        *("different", "ok", "ok"),
+    ]
+    with (
+        ckpttool.open_checkpoint(tmp_path / "tf_ckpts") as read,
+        ckpttool.open_checkpoint(tmp_path / "out" / "ckpt-1") as written,
+    ):
+        assert (written["w"] == read["net/l1/kernel"]).all()
+
+
+def test_python_needs_two_names_only() -> None:
+    """No module below the public ones is imported, and every name that is used is offered."""
+    for node in ast.walk(ast.parse(block("python"))):
+        if isinstance(node, ast.Import):
+            assert [each.name for each in node.names] == ["ckpttool"]
+        elif isinstance(node, ast.ImportFrom):
+            assert (node.module, [each.name for each in node.names]) == ("ckpttool", ["surgery"])
+        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            if node.value.id == "ct":
+                assert node.attr in ckpttool.__all__
+            elif node.value.id == "surgery":
+                assert node.attr in ckpttool.surgery.__all__
 
 
 def test_set_up_is_two_commands() -> None:

@@ -3,6 +3,7 @@
 Each takes what the command takes, and returns an answer whose `to_dict()` is the command's JSON and
 whose `str()` is its table. The package `ckpttool` offers them by their names.
 
+open              an open checkpoint, its tensors and entries
 diff              what changed between two checkpoints
 verify            whether checkpoints are sound
 check             a checkpoint against a lock

@@ -84,7 +84,7 @@ def check(
 
     >>> made = ckpttool.check("tf_ckpts", "new.lock.json", update=True)
     >>> made.update, len(made.tensors)
-    ('created', 20)
+    ('created', 15)
     >>> ckpttool.check("tf_ckpts/ckpt-8", "new.lock.json", finite=True).verdict
     'ok'
     """

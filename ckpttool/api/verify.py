@@ -89,7 +89,7 @@ def verify(
 
     >>> found = ckpttool.verify("tf_ckpts/ckpt-10")
     >>> found.verdict, found[0].tensors, found[0].findings
-    ('ok', 20, ())
+    ('ok', 15, ())
     """
     reports = verify_each(find_subjects(path), fast=fast, jobs=jobs, on_progress=on_progress)
     return Verification(reports, fast=fast, strict=strict)

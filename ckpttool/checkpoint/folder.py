@@ -33,6 +33,12 @@ _STEP = re.compile(r"-(\d+)\Z")
 _DIGITS = re.compile(r"([0-9]+)")
 
 
+def step_of(name: str) -> int | None:
+    """Return the number at the end of a checkpoint's name; None without one."""
+    match = _STEP.search(name)
+    return int(match[1]) if match else None
+
+
 @dataclass(frozen=True, slots=True)
 class FoundFiles:
     """A checkpoint that exists.
@@ -89,8 +95,7 @@ class CheckpointFiles:
     @property
     def step(self) -> int | None:
         """The number at the end of the name."""
-        match = _STEP.search(self.name)
-        return int(match[1]) if match else None
+        return step_of(self.name)
 
     def missing(self, num_shards: int | None = None) -> tuple[str, ...]:
         """Return the paths of the missing shards.

@@ -20,6 +20,8 @@ from ckpttool.storage.paths import StrPath
 from ckpttool.tensor.region import Index
 
 if TYPE_CHECKING:
+    from typing_extensions import Self
+
     from ckpttool.bundle.entry import BundleEntry, EntryHead
     from ckpttool.checkpoint.kinds.averages import Average
     from ckpttool.checkpoint.selection.graph_names import GraphNames
@@ -58,7 +60,7 @@ class Checkpoint(Mapping[str, "Array"]):
 
             self.reader = LegacyReader(location.prefix, location.files)
 
-    def __enter__(self) -> Checkpoint:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
@@ -94,10 +96,10 @@ class Checkpoint(Mapping[str, "Array"]):
         return self.reader.read(self.resolve(name), copy=copy)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self.entries)
+        return iter(self.reader.entries)
 
     def __len__(self) -> int:
-        return len(self.entries)
+        return len(self.reader.entries)
 
     def __contains__(self, key: object) -> bool:
         return isinstance(key, str) and self._find(key) is not None
@@ -144,7 +146,7 @@ class Checkpoint(Mapping[str, "Array"]):
     @cached_property
     def style(self) -> str:
         """`"object"` where an object graph ties the keys to objects, else `"name"`."""
-        return "object" if GRAPH_KEY in self.entries else "name"
+        return "object" if GRAPH_KEY in self.reader.entries else "name"
 
     @cached_property
     def object_graph(self) -> ObjectGraph | None:
@@ -158,7 +160,7 @@ class Checkpoint(Mapping[str, "Array"]):
         from ckpttool.objects.graph import ObjectGraph
 
         value = self.reader.read(GRAPH_KEY)
-        entry = self.entries[GRAPH_KEY]
+        entry = self.reader.entries[GRAPH_KEY]
         if value.shape != () or not isinstance(value[()], bytes):
             raise UnsupportedError(
                 f"the object graph is {entry.dtype} {list(entry.shape)}, not a string",
@@ -182,7 +184,7 @@ class Checkpoint(Mapping[str, "Array"]):
             graph = self.object_graph
         except CkptError:
             return None
-        return None if graph is None else GraphNames(graph, self.entries.keys())
+        return None if graph is None else GraphNames(graph, self.reader.entries.keys())
 
     def names_of(self, key: str) -> tuple[str, ...]:
         """Return all names of a tensor: its key, its object path, further ones by the graph.
@@ -290,7 +292,8 @@ class Checkpoint(Mapping[str, "Array"]):
         """
         key = self._find(name)
         if key is None:
-            names = [*self.entries, *filter(None, map(self.object_path, self.entries))]
+            keys = self.reader.entries
+            names = [*keys, *filter(None, map(self.object_path, keys))]
             near = nearest_names(name, names)
             hint = f"; nearest: {quoted(near)}" if near else ""
             if self.missing_files:
@@ -309,11 +312,11 @@ class Checkpoint(Mapping[str, "Array"]):
 
     def _find(self, name: str) -> str | None:
         for spelling in dict.fromkeys((name, unprintable(name))):
-            if spelling in self.entries:
+            if spelling in self.reader.entries:
                 return spelling
             if self.style == "object":
                 key = key_of_path(spelling)
-                if key is not None and key in self.entries:
+                if key is not None and key in self.reader.entries:
                     return key
         if self.graph_names is None:
             return None
@@ -328,7 +331,7 @@ class Checkpoint(Mapping[str, "Array"]):
         graph = self.object_graph
         node_id = graph.node_at(path) if graph is not None else None
         key = graph.key_of_node(node_id) if graph is not None and node_id is not None else None
-        return key if key in self.entries else None
+        return key if key in self.reader.entries else None
 
 
 def opened(

@@ -110,7 +110,7 @@ class Change:
     bytes: int | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Plan:
     """A checkpoint as it shall become.
 
@@ -143,6 +143,10 @@ class Plan:
             if key != GRAPH_KEY or source.style == "name"
         )
         return cls(source, tensors, source.object_graph, source.graph_kinds)
+
+    def __repr__(self) -> str:
+        counts = f"{len(self.tensors):,} tensors, {len(self.changes):,} changes"
+        return f"<Plan of {self.source.prefix!r}: {counts}>"
 
     @property
     def graph_changed(self) -> bool:

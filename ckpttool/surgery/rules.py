@@ -185,6 +185,10 @@ def parse_move(text: str) -> MoveRule:
 def parse_substitution(regex: str, replacement: str) -> SubstituteRule:
     """Compile the two arguments of `--sub`.
 
+    Args:
+        regex: what to replace, wherever it is in a name.
+        replacement: what takes its place.
+
     Raises:
         SelectionError: one of them is malformed.
     """

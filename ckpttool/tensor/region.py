@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Iterator
 from itertools import product
+from typing import Any
 
 from ckpttool.errors import SelectionError
 from ckpttool.tensor.shape import Shape
@@ -42,6 +44,33 @@ def parse_index(text: str) -> tuple[int | slice | None, ...]:
         parts.append(slice(start, stop, step))
     if parts.count(None) > 1:
         raise SelectionError(f"more than one '...' in [{text}]")
+    return tuple(parts)
+
+
+def as_index(index: object) -> tuple[int | slice | None, ...]:
+    """Return what stands in the brackets of Python, as `parse_index` returns text.
+
+    Raises:
+        TypeError: it is no number, slice or `...`, or several of these.
+        SelectionError: there is more than one `...`, or a step is zero.
+    """
+    parts: list[int | slice | None] = []
+    for part in index if isinstance(index, tuple) else (index,):
+        if part is Ellipsis:
+            parts.append(None)
+        elif isinstance(part, slice):
+            ends: tuple[Any, ...] = (part.start, part.stop, part.step)
+            bounds = (None if at is None else operator.index(at) for at in ends)
+            start, stop, step = bounds
+            if step == 0:
+                raise SelectionError("the slice step is zero")
+            parts.append(slice(start, stop, step))
+        elif isinstance(part, bool) or not hasattr(part, "__index__"):
+            raise TypeError("an index of a tensor is made of numbers, slices and '...'")
+        else:
+            parts.append(operator.index(part))
+    if parts.count(None) > 1:
+        raise SelectionError("more than one '...' in an index")
     return tuple(parts)
 
 

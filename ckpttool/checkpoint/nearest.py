@@ -15,12 +15,11 @@ _MAX_CHILDREN = 150
 _MAX_DEPTH = 12
 _BEAMS = 3
 _SEGMENT_CUTOFF = 0.4  # the whole names are compared once more
+_NAMES = 3  # that `nearest_names` returns
 _SHOWN = 5  # names in a message
 
 
-def nearest(
-    word: str, candidates: Iterable[str], *, limit: int = 3, cutoff: float = 0.6
-) -> list[str]:
+def nearest(word: str, candidates: Iterable[str], *, limit: int, cutoff: float = 0.6) -> list[str]:
     """Return the candidates most similar to `word`, best first.
 
     Args:
@@ -50,7 +49,7 @@ def nearest(
     return [name for _, name in best]
 
 
-def nearest_names(word: str, names: Iterable[str], *, limit: int = 3) -> list[str]:
+def nearest_names(word: str, names: Iterable[str]) -> list[str]:
     """Return tensor names or scopes close to `word`, best first.
 
     Tried are names that differ in case only, names that end in `word`, names with the same last
@@ -66,13 +65,13 @@ def nearest_names(word: str, names: Iterable[str], *, limit: int = 3) -> list[st
     suffixes = [name for name in tails if name.endswith("/" + word)]
     folded = word.lower()
     same = [name for name in ordered if len(name) == len(word) and name.lower() == folded]
-    sure = [*same, *suffixes][:limit]
-    if len(sure) < limit:
+    sure = [*same, *suffixes][:_NAMES]
+    if len(sure) < _NAMES:
         at = bisect_left(ordered, word)
         around = ordered[max(0, at - 20) : at + 20]
-        likely = nearest(word, [*found, *around, *tails[:200]], limit=limit + len(sure))
+        likely = nearest(word, [*found, *around, *tails[:200]], limit=_NAMES + len(sure))
         sure += [name for name in likely if name not in sure]
-    return sure[:limit]
+    return sure[:_NAMES]
 
 
 def quoted(names: Iterable[str]) -> str:

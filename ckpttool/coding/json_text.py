@@ -75,7 +75,7 @@ def load_json(text: str) -> object:
         raise JsonError("nested too deep", line_of_depth(text, _MAX_DEPTH)) from error
 
 
-def strict_decoder(integer: Callable[[str], Any] = int) -> json.JSONDecoder:
+def strict_decoder(integer: Callable[[str], Any]) -> json.JSONDecoder:
     """Return a decoder that raises `JsonError`, without a line, for what is not strict JSON.
 
     Args:

@@ -79,18 +79,14 @@ def in_order(rows: list[G], sort: str) -> list[G]:
     return sorted(rows, key=lambda row: -row.bytes) if sort == "bytes" else rows
 
 
-def fold_numbers(rows: Sequence[TensorRow], *, object_paths: bool = True) -> list[FoldedRow]:
+def fold_numbers(rows: Sequence[TensorRow]) -> list[FoldedRow]:
     """Fold tensors that differ only in numbers within their names, and in nothing else.
 
     A number that is the same in all of them stays: twelve `block_#/conv2d/kernel` keep their 2.
-
-    Args:
-        rows: the tensors.
-        object_paths: whether to fold short names rather than keys.
     """
     groups: dict[tuple[object, ...], list[tuple[list[str], TensorRow]]] = {}
     for row in rows:
-        parts = _NUMBER.split(short_name(row) if object_paths else row.key)
+        parts = _NUMBER.split(short_name(row))
         alike = (tuple(parts[::2]), row.dtype, row.shape, row.kind)
         groups.setdefault(alike, []).append((parts, row))
     out = []

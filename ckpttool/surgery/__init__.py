@@ -5,17 +5,17 @@
         plan = surgery.rename(surgery.prune(plan, slots=True), {"net": "model"})
         surgery.write(plan, "out/ckpt-4")
 
-Each name is resolved on first use. The modules are named so that none takes the place of a
-function: the import of a submodule binds its name in the package.
+Each name is resolved on first use. No module has the name of a function: importing a submodule
+binds its name in the package.
 
-plan        a checkpoint as it shall become, with the list of changes
-rules       rules that give tensors and objects new names
-precedence  which of many rules says first what becomes of a name
+plan        the checkpoint to be written, with the list of changes
+rules       rename rules
+precedence  finding the first rule that matches a name
 tables      rename tables that come with the package
-renaming    a plan with other names
-edge_notes  what a rename did to the graph that no key shows
-pruning     a plan with fewer tensors
-flattening  an object-based plan with the names of TensorFlow 1
+renaming    renaming the tensors of a plan
+edge_notes  notes on changes of the graph that no key shows
+pruning     dropping tensors from a plan
+flattening  giving an object-based plan the names of TensorFlow 1
 like        a name-based plan with the object graph of another checkpoint
 convert     checkpoints of old forms brought up to date
 export      a SessionBundle export made a SavedModel

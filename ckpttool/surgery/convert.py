@@ -46,17 +46,17 @@ class Conversion:
 
 
 def find_conversions(path: str, destination: str) -> list[Conversion]:
-    """Return what a path means: one checkpoint, or all of a folder.
+    """Return the checkpoint that a path means, or all of a folder.
 
     Args:
-        path: anything that names a checkpoint. A folder means all checkpoints in it; one that has
-            none means what it means elsewhere, such as the variables of a SavedModel.
+        path: anything that names a checkpoint. A folder means all checkpoints in it; without any,
+            the same as elsewhere, such as the variables of a SavedModel.
         destination: prefix of the result; for a folder another folder, in which names are kept.
 
     Raises:
         MissingFileError: there is no checkpoint.
-        SurgeryError: two checkpoints of a folder have one name.
-        CkptError: the path cannot be made out.
+        SurgeryError: two checkpoints of a folder have the same name.
+        CkptError: the path cannot be resolved.
     """
     if os.path.isdir(path):
         found = list_checkpoints(path)
@@ -135,16 +135,15 @@ def is_current(source: Checkpoint) -> bool:
 def conversion_options(
     plan: Plan, to: TargetForm, recoding: Recoding, how: WriteOptions
 ) -> WriteOptions:
-    """Return how a conversion is written.
+    """Return the write options of a conversion.
 
-    Values are written anew only where they have to be: a checkpoint that is stored as it would be
-    today keeps its data shards.
+    Values are rewritten only if needed: a checkpoint in today's form keeps its data shards.
 
     Args:
-        plan: what `plan_conversion` gave.
-        to: likewise.
-        recoding: a layout that was asked for.
-        how: everything else.
+        plan: from `plan_conversion`.
+        to: as there.
+        recoding: the requested layout, if any.
+        how: the other options.
 
     Raises:
         CkptError: a string tensor is damaged.
@@ -159,7 +158,7 @@ def conversion_options(
 
 
 def changes_nothing(plan: Plan, how: WriteOptions) -> bool:
-    """Tell whether writing a plan so would give what is there already."""
+    """Tell whether writing a plan would give an equal checkpoint."""
     return how.recoding is None and not plan.changes and plan.graph == plan.source.object_graph
 
 
@@ -168,10 +167,10 @@ class CarriedState:
     """The state file of a folder whose checkpoints are converted into another folder.
 
     Attributes:
-        path: where it comes from.
-        destination: the path of the new one.
-        old: what it says.
-        permissions: those that it has.
+        path: of the old file.
+        destination: of the new file.
+        old: its contents.
+        permissions: of the old file.
     """
 
     path: str
@@ -180,13 +179,13 @@ class CarriedState:
     permissions: Permissions
 
     def write(self, names: Mapping[str, str]) -> str | None:
-        """Write the new one: order, times and the latest are the same, paths are relative.
+        """Write the new file, with the same order, times and latest, and relative paths.
 
         Args:
-            names: by the name of each checkpoint in the old folder, what a state file calls it now.
+            names: old name of each checkpoint -> its name in the new file.
 
         Returns:
-            The path of the file; None where the latest is not among the names.
+            The path of the file; None if the latest is not among the names.
 
         Raises:
             CkptError: it cannot be written.
@@ -216,15 +215,15 @@ class CarriedState:
 
 
 def carried_state(folder: str, destination: str, *, force: bool) -> CarriedState | None:
-    """Prepare to carry the state file of a folder along; None if it has none.
+    """Prepare to carry the state file of a folder over; None if it has none.
 
     Args:
-        folder: whose checkpoints are converted.
-        destination: the folder that they are written to.
-        force: whether a state file that is there may be replaced.
+        folder: of the source.
+        destination: the folder of the results.
+        force: whether an existing state file may be replaced.
 
     Raises:
-        DestinationError: there is one.
+        DestinationError: one exists.
         CkptError: the old one cannot be read.
     """
     path, target = os.path.join(folder, STATE_NAME), os.path.join(destination, STATE_NAME)
@@ -240,7 +239,7 @@ def carried_state(folder: str, destination: str, *, force: bool) -> CarriedState
 
 
 def name_latest(receipts: Iterable[Receipt]) -> str:
-    """Name checkpoints that were written as the latest of their folder, one after the other.
+    """Name written checkpoints as the latest of their folder, in order.
 
     Returns:
         The path of the state file.

@@ -1,4 +1,4 @@
-"""What a rename did to the object graph that no tensor's key shows."""
+"""Notes on changes of the object graph by a rename that no tensor's key shows."""
 
 from __future__ import annotations
 
@@ -8,17 +8,12 @@ from ckpttool.objects.keys import escape, object_path
 from ckpttool.surgery.plan import Plan
 
 _SHOWN = 5
-# An edge: the node it leaves, its name there, the node it leads to.
+# An edge: parent node, name, child node.
 _Edge = tuple[int, str, int]
 
 
 def with_edge_notes(plan: Plan, before: ObjectGraph) -> Plan:
-    """Return the plan with notes on edges renamed without any key, and on objects that were made.
-
-    Args:
-        plan: after the rename.
-        before: the graph before it; objects have the same ids in both.
-    """
+    """Return a renamed plan with notes on edges renamed without any key, and on new objects."""
     after = plan.graph
     if after is None or after is before:
         return plan
@@ -35,7 +30,7 @@ def with_edge_notes(plan: Plan, before: ObjectGraph) -> Plan:
 
 
 def _silent(plan: Plan, before: ObjectGraph, after: ObjectGraph) -> list[tuple[str, str]]:
-    """Return the old and new paths of edges that changed, where no key shows it."""
+    """Return the old and new paths of changed edges that no key shows."""
     told = set()
     for tensor in plan.tensors:
         if tensor.key != tensor.source_key:
@@ -60,7 +55,7 @@ def _silent(plan: Plan, before: ObjectGraph, after: ObjectGraph) -> list[tuple[s
 
 
 def _edges(graph: ObjectGraph) -> dict[_Edge, str]:
-    """Return the path of every edge that the root leads to."""
+    """Return the path of every reachable edge."""
     found = {}
     for node in graph.nodes:
         base = graph.paths[node.id]

@@ -1,8 +1,8 @@
 """Object-based checkpoints made name-based, for programs of TensorFlow 1.
 
-Every tensor gets the full name that the object graph has of its variable, which is what the Saver
-of TensorFlow 1 asks for. Slots have the full names that their optimizer gave them. What has no full
-name is called by its object path, unescaped, in the manner of TensorFlow 1:
+Every tensor gets its variable's full name from the object graph, which the Saver of TensorFlow 1
+asks for. Slots have the full names that their optimizer gave them. A tensor without a full name
+gets its object path, unescaped, in the style of TensorFlow 1:
 
     object path          name
     words/.table-keys    words-keys        as the Saver calls what a hash table "words" holds
@@ -10,8 +10,8 @@ name is called by its object path, unescaped, in the manner of TensorFlow 1:
     state/.py_state      state/py_state
     net/k.S2             net/k/2
 
-So is each of several that have one full name, as the metrics of a Keras model do, whose variables
-are all called "total" and "count": which of them the name is for, nobody can tell.
+So does each of several with the same full name, such as the variables "total" and "count" of Keras
+metrics.
 """
 
 from __future__ import annotations
@@ -29,17 +29,16 @@ _NO_RULES: Mapping[str, str] = {}
 
 
 def flatten(plan: Plan, rules: Mapping[str, str] = _NO_RULES) -> Plan:
-    """Return an object-based plan without its graph, its tensors called by their full names.
+    """Return an object-based plan without its graph, with full names for its tensors.
 
     Args:
         plan: the plan.
-        rules: other names for some tensors: from a key or an object path to a name. The slots of a
-            variable get names to match.
+        rules: key or object path -> another name. The slots of a variable get matching names.
 
     Raises:
-        KeyCollisionError: a rule gives two tensors one name, or there are two of one path.
+        KeyCollisionError: a rule gives two tensors one name, or two have one path.
         SelectionError: a rule matches nothing.
-        SurgeryError: the plan is name-based, or a name is the one of object graphs.
+        SurgeryError: the plan is name-based, or a name is that of object graphs.
     """
     graph = plan.graph
     if graph is None:
@@ -79,7 +78,7 @@ def flatten(plan: Plan, rules: Mapping[str, str] = _NO_RULES) -> Plan:
 
 
 def _sharing(names: Mapping[str, str]) -> list[str]:
-    """Return the keys of tensors whose name another one has as well."""
+    """Return the keys of tensors that share their name."""
     takers: dict[str, list[str]] = {}
     for key, name in names.items():
         takers.setdefault(name, []).append(key)
@@ -106,7 +105,7 @@ def _ruled(plan: Plan, graph: ObjectGraph, rules: Mapping[str, str]) -> dict[str
 def _slots_to_match(
     graph: ObjectGraph, full_names: Mapping[str, str], ruled: Mapping[str, str]
 ) -> dict[str, str]:
-    """Return names, by key, for the slots of variables that got other names by rules."""
+    """Return names, by key, for the slots of variables that rules renamed."""
     found: dict[str, str] = {}
     for link in graph.slots:
         variable = graph.key_of_node(link.variable_id) or ""
@@ -125,7 +124,7 @@ def spelled(key: str) -> str:
     """Return the name that a tensor without a full name of its own gets."""
     part = split_key(key)
     if part is None:
-        return key  # written by a function of the program, under a name of its own
+        return key  # written by a function of the program, under its own name
     path = part.path if part.slot is None else (*part.path, part.slot.name)
     stem = "/".join(map(unescape, path))
     if part.suffix:

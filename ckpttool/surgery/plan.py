@@ -1,8 +1,7 @@
-"""A checkpoint as it shall become.
+"""The checkpoint to be written.
 
-A plan is metadata: each tensor says where its bytes lie in the source. Operations are functions
-from plan to plan and touch no file, so they can be combined, shown or thrown away; `surgery.apply`
-is what writes.
+A plan is metadata: each tensor refers to its bytes in the source. Operations are functions from
+plan to plan and touch no file, so they can be combined, shown or dropped; `surgery.writing` writes.
 """
 
 from __future__ import annotations
@@ -29,15 +28,14 @@ Action = Literal["rename", "drop"]
 
 @dataclass(frozen=True, slots=True)
 class PlannedTensor:
-    """A tensor of the checkpoint to come; its bytes are those of a tensor of the source.
+    """A tensor of the new checkpoint, with the bytes of a tensor of the source.
 
     Attributes:
-        key: its key to be.
+        key: its new key.
         source_key: its key in the source.
         entry: its entry in the source.
         slices: of a partitioned tensor of a bundle, the slices with their entries in the source.
-        damage: what is wrong with its entry, which stands for what can be made out of it: such a
-            tensor may be dropped, and nothing else.
+        damage: the error of a damaged entry; such a tensor can only be dropped.
     """
 
     key: str
@@ -48,7 +46,7 @@ class PlannedTensor:
 
     @property
     def parts(self) -> tuple[BundleEntry, ...]:
-        """The entries that have bytes in a bundle: its own, or those of its slices."""
+        """The entries with bytes in a bundle: its own, or those of its slices."""
         if self.slices:
             return tuple(part for _, part in self.slices)
         return (self.entry,) if isinstance(self.entry, BundleEntry) else ()
@@ -76,12 +74,7 @@ class PlannedTensor:
 
 @dataclass(frozen=True, slots=True)
 class AddedCounter:
-    """A scalar int64 that the source does not have.
-
-    Attributes:
-        key: its key.
-        value: what it holds.
-    """
+    """A new int64 scalar, which the source does not have."""
 
     key: str
     value: int
@@ -93,13 +86,13 @@ class AddedCounter:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What happens to one tensor.
+    """A change of one tensor.
 
     Attributes:
         action: `"rename"` or `"drop"`.
         key: its key in the source.
-        new_key: its key to be; None if it is dropped.
-        kind: what the tensor is.
+        new_key: None if it is dropped.
+        kind: of the tensor.
         bytes: as of `PlannedTensor`.
     """
 
@@ -112,15 +105,15 @@ class Change:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Plan:
-    """A checkpoint as it shall become.
+    """The checkpoint to be written.
 
     Attributes:
-        source: the open checkpoint that it is made from.
-        tensors: all tensors but the object graph, by source key in the order of its bytes.
-        graph: the object graph to be; None in a name-based checkpoint.
-        kinds: what each tensor of the source is, by source key.
-        notes: what the user should know, in words.
-        added: what the source does not have.
+        source: the open source.
+        tensors: all tensors except the object graph, in the order of source key bytes.
+        graph: the new object graph; None in a name-based checkpoint.
+        kinds: the kind of each tensor of the source, by source key.
+        notes: for the user.
+        added: new tensors.
     """
 
     source: Checkpoint
@@ -150,13 +143,13 @@ class Plan:
 
     @property
     def graph_changed(self) -> bool:
-        """Whether the object graph has to be written anew."""
+        """Whether the object graph must be rewritten."""
         before = self.source.object_graph
         return self.graph is not before and self.graph != before
 
     @property
     def changes(self) -> tuple[Change, ...]:
-        """What becomes of the tensors of the source: those renamed or dropped, by key bytes."""
+        """The renamed and dropped tensors of the source, by key bytes."""
         kept = {tensor.source_key: tensor for tensor in self.tensors}
         changes = []
         for key, kind in self.kinds.items():
@@ -172,12 +165,12 @@ class Plan:
 
     @property
     def keys_changed(self) -> bool:
-        """Whether any key of the source is gone or has another name."""
+        """Whether any key of the source is dropped or renamed."""
         kept = {tensor.source_key for tensor in self.tensors if tensor.key == tensor.source_key}
         return any(key not in kept for key in self.source.entries if key != GRAPH_KEY)
 
     def short_name(self, key: str) -> str:
-        """Return the object path for a key where there is one, else the key."""
+        """Return the object path for a key if there is one, else the key."""
         path = object_path(key) if self.graph is not None else None
         return key if path is None else path
 
@@ -187,11 +180,7 @@ class Plan:
 
 
 def refuse_damage(plan: Plan) -> None:
-    """Refuse to carry over a tensor whose entry is damaged.
-
-    Raises:
-        CorruptError: there is one.
-    """
+    """Raise the error of a tensor with a damaged entry, if the plan has one."""
     for tensor in plan.tensors:
         if tensor.damage is not None:
             raise CorruptError(
@@ -204,8 +193,8 @@ def refuse_damage(plan: Plan) -> None:
 def refuse_disputes(plan: Plan) -> Plan:
     """Return the plan if each tensor belongs to one object of the graph.
 
-    TensorFlow writes no other checkpoint, and a new name for one of the objects would leave the
-    other without its tensor.
+    TensorFlow writes only such checkpoints; renaming one of two owners would leave the other
+    without its tensor.
 
     Raises:
         SurgeryError: two objects claim the same key.
@@ -229,7 +218,7 @@ def refuse_disputes(plan: Plan) -> Plan:
 
 
 def _planned(source: Checkpoint, key: str) -> PlannedTensor:
-    """Return a tensor of the source as it is."""
+    """Return a tensor of the source, unchanged."""
     reader = source.reader
     damage = source.damaged.get(key)
     if damage is not None:

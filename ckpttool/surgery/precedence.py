@@ -1,4 +1,4 @@
-"""Which of many rules says first what becomes of a name."""
+"""Finding the first of many rules that matches a name."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from ckpttool.surgery.rules import MoveRule, RenameRule
 class FirstOf:
     """Rules in their order.
 
-    A map may have as many rules as a checkpoint has names, so those for names and scopes are looked
-    up; only the others are tried one after another.
+    A map may have as many rules as a checkpoint has names, so rules for names and scopes are looked
+    up in a dict; only the others are tried one after another.
 
     Args:
         rules: all rules.
-        but: kinds of rules that are left out.
+        but: types of rules that are left out.
     """
 
     def __init__(self, rules: Sequence[RenameRule], but: tuple[type[RenameRule], ...] = ()) -> None:
@@ -40,12 +40,12 @@ class FirstOf:
         return None
 
     def _moving(self, name: str) -> Iterator[int]:
-        """Yield the positions of the rules for this name and for scopes that it is in."""
+        """Yield the positions of the rules for this name and its scopes."""
         if name in self._moves:
             yield self._moves[name]
         end = name.find("/") if self._moves else -1
         while end >= 0:
-            # A name may have very many scopes, too many to spell all.
+            # A name may have too many scopes to build them all.
             if end in self._lengths and name[:end] in self._moves:
                 yield self._moves[name[:end]]
             end = name.find("/", end + 1)

@@ -16,13 +16,13 @@ from ckpttool.surgery.plan import Plan, refuse_disputes
 SLOT_KINDS = frozenset({"slot"})
 OPTIMIZER_KINDS = frozenset({"slot", "optimizer"})
 WEIGHT_KINDS = frozenset({"weight"})
-# Without it TensorFlow's `restore` finds fault with what is left.
+# Without it TensorFlow's `restore` complains about the rest.
 _SHOWN = 3
 _SAVE_COUNTER = "save_counter/.ATTRIBUTES/VARIABLE_VALUE"
 
 
 class _Name(NamedTuple):
-    """What tensors are selected by."""
+    """The names and the kind by which a tensor is selected."""
 
     key: str
     object_path: str | None
@@ -76,20 +76,20 @@ def select_drops(
 ) -> frozenset[str]:
     """Return the source keys of the tensors to drop.
 
-    What `keep` selects stays in any case; with nothing else given, all else goes but the save
-    counter of an object-based checkpoint. Of a scope that `drop` selects, what other paths lead to
-    stays. The slot variables of a variable or of an optimizer that goes go with it.
+    `keep` always wins; given alone, it drops everything else except the save counter of an
+    object-based checkpoint. In a scope that `drop` selects, a tensor with another path stays. The
+    slot variables of a dropped variable or optimizer are dropped too.
 
     Args:
         plan: the plan.
         drop: patterns of tensors to drop.
         keep: patterns of tensors to keep.
-        drop_kinds: kinds to drop; averages that an optimizer keeps go with its slots.
-        only_kinds: if any, all other kinds are dropped; but the save counter of an object-based
-            checkpoint stays.
+        drop_kinds: kinds to drop; averages kept by an optimizer are dropped with its slots.
+        only_kinds: if any, all other kinds are dropped, except the save counter of an object-based
+            checkpoint.
 
     Raises:
-        SelectionError: a pattern selects nothing, or nothing that could go.
+        SelectionError: a pattern selects nothing, or nothing that could be dropped.
     """
     rows = _rows(plan)
     counter = {_SAVE_COUNTER} if plan.graph is not None else set()
@@ -114,12 +114,12 @@ def select_drops(
 
 
 def note_staying(plan: Plan, drop: tuple[str, ...], dropped: Set[str]) -> Plan:
-    """Return the plan with a note on what stays although it lies in a scope that is dropped.
+    """Return the plan with a note on tensors that stay although they lie in a dropped scope.
 
     Args:
         plan: the plan, before or after it was pruned.
         drop: patterns of tensors to drop.
-        dropped: source keys of all tensors that are dropped.
+        dropped: source keys of all dropped tensors.
     """
     note = _staying(plan, _left_by(plan, _rows(plan), drop), dropped)
     return plan.with_notes(note) if note else plan
@@ -134,13 +134,13 @@ def _rows(plan: Plan) -> list[_Name]:
 
 
 def _left_by(plan: Plan, rows: list[_Name], drop: tuple[str, ...]) -> Choice[_Name]:
-    """Return what patterns of tensors to drop leave over."""
+    """Return what patterns of tensors to drop leave."""
     rules = [SelectionRule(pattern, include=False) for pattern in drop]
     return Selector(rules).choose([Listed(rows, plan.source)])
 
 
 def _staying(plan: Plan, choice: Choice[_Name], dropped: Set[str]) -> str:
-    """Say what is in scopes that are dropped and stays, as another path leads to it."""
+    """Return the note on tensors in dropped scopes that stay because of another path."""
     names = plan.source.graph_names
     held = [row for part in choice.left_in for row in part.rows if row.key not in dropped]
     if names is None or not held:
@@ -158,12 +158,12 @@ def _staying(plan: Plan, choice: Choice[_Name], dropped: Set[str]) -> str:
 
 
 def _orphaned_slots(plan: Plan, going: set[str], scopes: Set[int]) -> set[str]:
-    """Return the slot variables of what goes altogether: nothing could take them in.
+    """Return the slot variables of completely dropped variables and optimizers.
 
     Args:
         plan: the plan.
-        going: source keys of what goes.
-        scopes: the objects that are dropped with all that only they lead to.
+        going: source keys of the dropped tensors.
+        scopes: the dropped objects.
     """
     if plan.graph is None or not going:
         return set()
@@ -187,15 +187,15 @@ def _orphaned_slots(plan: Plan, going: set[str], scopes: Set[int]) -> set[str]:
 def drop_tensors(plan: Plan, dropped: Set[str]) -> Plan:
     """Return the plan without some tensors.
 
-    In an object-based checkpoint attributes without tensors, references to slot variables and
-    objects that hold nothing any more leave the graph, so that TensorFlow restores what is left.
+    In an object-based checkpoint their attributes, and references to slot variables and objects
+    without any tensor left, are removed from the graph, so that TensorFlow restores the rest.
 
     Args:
         plan: the plan.
         dropped: source keys of the tensors.
 
     Raises:
-        SurgeryError: nothing would be left, or half of what a hash table holds.
+        SurgeryError: nothing would be left, or half of a hash table.
     """
     going = [tensor for tensor in plan.tensors if tensor.source_key in dropped]
     left = tuple(tensor for tensor in plan.tensors if tensor.source_key not in dropped)
@@ -208,7 +208,7 @@ def drop_tensors(plan: Plan, dropped: Set[str]) -> Plan:
     claims = plan.graph.claims({tensor.key for tensor in plan.tensors})
     held = {_attribute_id(claims.owners[t.key]) for t in left if t.key in claims.owners}
     gone = {claims.owners[t.key][1].checkpoint_key for t in going if t.key in claims.owners}
-    # Damage may have more than one object claim a key: then none of them has the tensor any more.
+    # In a damaged graph several objects may claim a key: then all of them lose the tensor.
     lost = {
         (node.id, attribute.name)
         for node in plan.graph.nodes
@@ -231,7 +231,7 @@ def drop_tensors(plan: Plan, dropped: Set[str]) -> Plan:
 
 
 def _notes_on_averages(plan: Plan, dropped: Set[str]) -> list[str]:
-    """Return a note if averages go whose weights stay: they may be the better weights."""
+    """Return a note if averages are dropped whose weights stay: they may be the better weights."""
     going = [
         average
         for average in plan.source.averages

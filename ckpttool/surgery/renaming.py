@@ -1,9 +1,9 @@
-"""Giving tensors, and the objects that hold them, other names.
+"""Renaming tensors and their objects.
 
 In a name-based checkpoint rules work on keys. In an object-based one they work on the edges of the
-object graph, each named by its path: an object that gets another name takes along all that is
-below it, keys are spelled as TensorFlow would spell them for the new graph, and slot variables
-follow their variable and their optimizer.
+object graph, each named by its path: a renamed object takes along everything below it, keys are
+those that TensorFlow would give the new graph, and slot variables follow their variable and their
+optimizer.
 """
 
 from __future__ import annotations
@@ -37,27 +37,26 @@ from ckpttool.surgery.rules import (
     as_rules,
 )
 
-# The counter belongs to the checkpoint object itself, not to what a program puts into it.
+# The counter belongs to the checkpoint object itself, not to the program's objects.
 _SAVE_COUNTER = (0, "save_counter")
 
 
 def rename(plan: Plan, rules: Rules, *, strict: bool = False) -> Plan:
     """Return the plan with other names.
 
-    All rules look at the names as they are; the first that has something to say about a name
-    decides.
+    All rules apply to the original names; the first that matches a name decides.
 
     Args:
-        plan: what to start from.
+        plan: the plan.
         rules: a mapping from old names to new ones, or rules in order, each an object or text such
             as "net=model".
-        strict: whether every name must be matched by a rule; slot variables and the save counter
-            of an object-based checkpoint need not.
+        strict: every name must match a rule, except slot variables and the save counter of an
+            object-based checkpoint.
 
     Raises:
-        SelectionError: a rule matches nothing, or, with `strict`, a name is matched by none.
+        SelectionError: a rule matches nothing, or, with `strict`, a name matches no rule.
         KeyCollisionError: two names would become the same.
-        SurgeryError: a rule asks for what cannot be done.
+        SurgeryError: a rule cannot be carried out.
     """
     known = as_rules(rules)
     if plan.graph is None:
@@ -66,13 +65,13 @@ def rename(plan: Plan, rules: Rules, *, strict: bool = False) -> Plan:
 
 
 def promote_averages(plan: Plan) -> Plan:
-    """Return the plan with averaged weights and weights exchanged, so that nothing is lost.
+    """Return the plan with averages and their weights exchanged, so that nothing is lost.
 
     Each average takes the key of its weight and the weight that of its average; an object graph
-    stays as it is. A note names the weights that have no average.
+    stays unchanged. A note names the weights without an average.
 
     Raises:
-        SurgeryError: there are no averages, or the weights of some are not known or have several.
+        SurgeryError: there are no averages, or the weights of some are unknown or have several.
     """
     pairs = _averages_by_weight(plan)
     keys = {tensor.source_key: tensor.key for tensor in plan.tensors}
@@ -92,7 +91,7 @@ def promote_averages(plan: Plan) -> Plan:
 
 
 def _averages_by_weight(plan: Plan) -> dict[str, str]:
-    """Return the average of each weight that has one, both by source key."""
+    """Return weight -> its average, both as source keys."""
     there = {tensor.source_key for tensor in plan.tensors}
     found: dict[str, list[str]] = {}
     unknown = []
@@ -173,12 +172,12 @@ def _rename_objects(
 
 
 def follow_graph(plan: Plan, before: ObjectGraph, after: ObjectGraph) -> Plan:
-    """Return the plan with another graph, and with the keys that its attributes have there.
+    """Return the plan with another graph, and with the keys of the attributes there.
 
     Args:
         plan: a plan whose tensors have the keys of `before`.
         before: the graph of the plan.
-        after: a graph with the same ids; attributes that are gone there keep their keys.
+        after: a graph with the same ids; removed attributes keep their keys.
     """
     claims = before.claims({tensor.key for tensor in plan.tensors})
     tensors = []
@@ -195,7 +194,7 @@ def follow_graph(plan: Plan, before: ObjectGraph, after: ObjectGraph) -> Plan:
 
 
 def _edges(graph: ObjectGraph) -> Iterable[tuple[EdgeId, str]]:
-    """Yield every edge that the root leads to, with its path."""
+    """Yield every reachable edge with its path."""
     for node in graph.nodes:
         base = graph.paths[node.id]
         if base is not None:
@@ -205,9 +204,9 @@ def _edges(graph: ObjectGraph) -> Iterable[tuple[EdgeId, str]]:
 
 
 def _settled(graph: ObjectGraph, rule: MoveRule) -> MoveRule:
-    """Return a rule for the path that the edge it names goes by, whatever path it was named by.
+    """Return a rule with the graph's own path of the edge that it names.
 
-    Only so does it hold for what is below, whose paths begin with that one.
+    The paths of everything below the edge begin with that one.
     """
     rule = _as_path(rule)
     above, _, name = rule.old.rpartition("/")
@@ -220,7 +219,7 @@ def _settled(graph: ObjectGraph, rule: MoveRule) -> MoveRule:
 
 
 def _as_path(rule: MoveRule) -> MoveRule:
-    """Return a rule between paths for one that may be between keys."""
+    """Return a rule with object paths for one that may have keys."""
     old, new = (object_path(name) if ATTRIBUTES in name else name for name in (rule.old, rule.new))
     if old is None or new is None:
         raise SurgeryError(f"'{rule.text}': a key and no path of an object")
@@ -241,13 +240,13 @@ def _refuse_dead(
     names: Sequence[str],
     spelled: Sequence[RenameRule] | None = None,
 ) -> None:
-    """Refuse rules that do nothing.
+    """Refuse rules that match nothing.
 
     Args:
-        rules: all rules, as they were given.
-        used: the numbers of those that did something.
-        names: what there was to match.
-        spelled: all rules, as they were held against the names.
+        rules: all rules, as given.
+        used: the numbers of those that matched.
+        names: all names.
+        spelled: all rules, as they were compared with the names.
     """
     for at, rule in enumerate(rules):
         if at in used:
@@ -262,7 +261,7 @@ def _refuse_dead(
 
 
 def _checked(plan: Plan) -> Plan:
-    """Return the plan if no two of its tensors have the same key."""
+    """Return the plan if all keys are different."""
     sources: dict[str, PlannedTensor] = {}
     for tensor in plan.tensors:
         if tensor.key == GRAPH_KEY != tensor.source_key:

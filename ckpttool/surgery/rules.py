@@ -1,8 +1,8 @@
-"""Rules that give names new ones.
+"""Rename rules.
 
-A name is a key, or in an object-based checkpoint an object path. Each rule says for a name what it
-shall become, or nothing. All rules look at the original names, and the first that has something to
-say about a name decides, so that two names can be swapped.
+A name is a key, or in an object-based checkpoint an object path. A rule matches a name and gives
+its new name. All rules apply to the original names, and the first match decides, so that two names
+can be swapped.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _MAX_MAP_SIZE = 64 << 20
 
 
 class RenameRule(Protocol):
-    """Something that gives names new ones."""
+    """A rule that renames."""
 
     @property
     def text(self) -> str:
-        """The rule as it was typed, for messages."""
+        """The rule as typed, for messages."""
 
     def rename(self, name: str) -> str | None:
-        """Return the new name; None if the rule has nothing to say about this one."""
+        """Return the new name; None if the rule does not match."""
 
 
 # Old names with new ones, or rules, each as an object or as it is typed: "OLD=NEW".
@@ -40,12 +40,7 @@ Rules: TypeAlias = "Mapping[str, str] | Iterable[RenameRule | str]"
 
 @dataclass(frozen=True, slots=True)
 class MoveRule:
-    """`OLD=NEW`: a name, or everything below a scope of that name.
-
-    Attributes:
-        old: the name or scope.
-        new: what takes its place.
-    """
+    """`OLD=NEW`: a name, or everything below a scope of that name."""
 
     old: str
     new: str
@@ -56,7 +51,7 @@ class MoveRule:
         return f"{self.old}={self.new}"
 
     def rename(self, name: str) -> str | None:
-        """Return the new name for `old` itself and for what is below it."""
+        """Return the new name for `old` itself and for names below it."""
         if name == self.old:
             return self.new
         if name.startswith(self.old + "/"):
@@ -90,7 +85,7 @@ class SubstituteRule:
 
 @dataclass(frozen=True, slots=True)
 class TableRule:
-    """`--table NAME`: substitutions, each made in what the one before it left.
+    """`--table NAME`: substitutions, each applied to the result of the one before.
 
     Attributes:
         name: of the table.
@@ -131,7 +126,7 @@ class PrefixRule:
 
 @dataclass(frozen=True, slots=True)
 class StripPrefixRule:
-    """`--strip-prefix TEXT`: take text away from the names that begin with it."""
+    """`--strip-prefix TEXT`: remove text from the names that begin with it."""
 
     prefix: str
 
@@ -169,9 +164,7 @@ def as_rules(rules: Rules) -> list[RenameRule]:
 
 
 def parse_move(text: str) -> MoveRule:
-    r"""Parse `OLD=NEW`; names may be spelled as they are printed.
-
-    An equals sign that belongs to the old name is written `\x3d`.
+    r"""Parse `OLD=NEW`; names may be spelled as printed, an equals sign in the old one as `\x3d`.
 
     Raises:
         SelectionError: there is no equals sign, or nothing on one side of it.
@@ -194,7 +187,7 @@ def parse_substitution(regex: str, replacement: str) -> SubstituteRule:
     """
     try:
         pattern = re.compile(regex)
-        pattern.sub(replacement, "")  # parses the replacement, whether anything matches or not
+        pattern.sub(replacement, "")  # checks the replacement
     except (re.error, IndexError, RecursionError, OverflowError) as error:
         raise SelectionError(f"--sub '{printable(regex)}': {error}") from error
     return SubstituteRule(pattern, replacement)
@@ -203,8 +196,8 @@ def parse_substitution(regex: str, replacement: str) -> SubstituteRule:
 def read_map(path: StrPath) -> list[MoveRule]:
     """Read rules from a file: a JSON object from old to new name, or two columns.
 
-    Columns are divided by a tab or, where a line has none, by spaces. Empty lines and lines that
-    begin with `#` say nothing.
+    Columns are separated by a tab or, in a line without one, by spaces. Empty lines and lines that
+    begin with `#` are ignored.
 
     Args:
         path: the file, which may be a pipe; "-" is the standard input.
@@ -247,7 +240,7 @@ def _json_pairs(text: str, path: str) -> Iterable[tuple[str, str]]:
 
 
 def _can_be_a_name(text: str) -> bool:
-    """Tell whether a key can be called so: names that are not UTF-8 are spelled as Python does."""
+    """Tell whether a text can be a key: surrogates must be escaped bytes."""
     try:
         encode_text(text)
     except UnicodeEncodeError:

@@ -1,8 +1,8 @@
 """The rename tables that come with the package.
 
-Each is a file in `rename_tables`: the first line says what it is for, behind `#`; every other line
-that is not empty and does not begin with `#` has a regular expression and its replacement, divided
-by a tab. The lines are applied one after another, each to what the one before it left.
+Each is a file in `rename_tables`: the first line gives its purpose after `#`; every other line that
+is not empty and does not begin with `#` has a regular expression and its replacement, separated by
+a tab. The lines are applied in order, each to the result of the one before.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _ENDING = ".tsv"
 
 
 def list_tables() -> list[tuple[str, str]]:
-    """Return the name of every table and what it is for."""
+    """Return the name and purpose of every table."""
     return [
         (path.stem, path.read_text(encoding="utf-8").partition("\n")[0].lstrip("# "))
         for path in sorted(_FOLDER.glob(f"*{_ENDING}"), key=lambda path: path.stem)
@@ -26,11 +26,7 @@ def list_tables() -> list[tuple[str, str]]:
 
 
 def load_table(name: str) -> TableRule:
-    """Return the rule that a table is.
-
-    Raises:
-        SelectionError: there is no table of that name.
-    """
+    """Return a table as a rule; `SelectionError` if there is none of that name."""
     names = [known for known, _ in list_tables()]
     if name not in names:
         near = nearest(name, names, limit=1) or names

@@ -1,7 +1,7 @@
 """The asset files of a SessionBundle export: regular files in its folder `assets`, and no others.
 
-The names come from a file that may be hostile. No link is followed on the way to one, so nothing
-from outside of the export can end up in a SavedModel.
+The names come from a file that may be hostile. No link is followed, so nothing from outside of the
+export can end up in a SavedModel.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ def asset_names(bundle: SessionBundle) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class FoundAssets:
-    """What there is of the assets of an export.
+    """The asset files of an export.
 
     Attributes:
-        present: names of those that can be read, in the order of the export.
-        missing: names of those that are not there.
-        others: what else is in their folder, sorted.
+        present: names of the readable ones, in the order of the export.
+        missing: names of the missing ones.
+        others: other names in their folder, sorted.
     """
 
     present: tuple[str, ...]
@@ -89,7 +89,7 @@ def find_assets(folder: str, names: tuple[str, ...], *, all_needed: bool = True)
 
 
 def _is_readable(path: str, parent: int) -> bool:
-    """Tell whether there is an asset; raises what `_opened` does if there is and it cannot be."""
+    """Tell whether an asset exists; raise as `_opened` if it cannot be opened."""
     try:
         with _opened(path, _FILE_FLAGS, parent):
             return True
@@ -102,9 +102,9 @@ def copy_assets(folder: str, names: tuple[str, ...], destination: str, staged: S
 
     Args:
         folder: of the export.
-        names: of those that are there.
-        destination: the folder for the copies, which exists.
-        staged: the set of files that they become part of.
+        names: of the existing ones.
+        destination: the existing folder for the copies.
+        staged: the set of files to add to.
     """
     total = 0
     with _opened(os.path.join(folder, ASSETS_FOLDER), _FOLDER_FLAGS) as parent:
@@ -115,7 +115,7 @@ def copy_assets(folder: str, names: tuple[str, ...], destination: str, staged: S
                 copy.take_permissions(Permissions.of(os.fstat(source)))
                 for piece in _pieces(source):
                     copy.write(piece)
-                copy.sync()  # closes it: there may be more assets than files can be open
+                copy.sync()  # closes it: there may be more assets than can be open
                 total += copy.size
     return total
 
@@ -129,7 +129,7 @@ def _pieces(fd: int) -> Iterator[bytes]:
 def _opened(path: str, flags: int, parent: int | None = None) -> Iterator[int]:
     """Open a folder, or a regular file in an open folder, following no link.
 
-    What the operating system says while it is open is told of it.
+    Errors of the operating system in the block are reported for it.
     """
     name = path if parent is None else os.path.basename(path)
     try:

@@ -43,18 +43,18 @@ _VARIABLES = os.path.join("variables", "variables")
 
 @dataclass(frozen=True, slots=True)
 class ExportReceipt:
-    """What converting an export came to, or would.
+    """The result of converting an export, or of a dry run.
 
     Attributes:
         source: the folder of the export.
-        destination: the folder of the SavedModel; None for a plan of which it was not said.
+        destination: the folder of the SavedModel; None if not given.
         signatures: its signatures.
-        unmapped: those of the export that have no place in a SavedModel.
+        unmapped: those of the export that have no form in a SavedModel.
         assets: names of its asset files.
-        init_op: the operation that finishes loading; None if there is none.
-        variables: what writing the variables came to; None if there are none, or none was written.
-        bytes_written: bytes that were written, those of the variables among them.
-        notes: what the user should know, in words.
+        init_op: the operation that finishes loading, if any.
+        variables: the result of writing the variables; None if there are none, or none was written.
+        bytes_written: including those of the variables.
+        notes: for the user.
     """
 
     source: str
@@ -105,18 +105,18 @@ def prepare_export(
 
     Args:
         folder: of the export, with its `export.meta`.
-        destination: the folder to be made. The last folder above it is made if need be.
-        data: how data shards of a checkpoint of format V2 get there.
-        force: replace a SavedModel that is there, as a whole, and convert an export although
-            some of its assets are missing.
+        destination: the folder to make; also its parent if need be.
+        data: how to carry data shards of a V2 checkpoint.
+        force: replace an existing SavedModel as a whole, and convert an export although some of its
+            assets are missing.
         follow_links: as of `WriteOptions`.
         patience: likewise.
 
     Raises:
         NotFoundError: there is no such export, or one of its files is missing.
-        CorruptError: it is damaged, or its parts do not fit together.
-        UnsupportedError: it is of a form that is not known.
-        DestinationError: there is something at the destination, or it shares files with the export.
+        CorruptError: it is damaged, or its parts disagree.
+        UnsupportedError: it is of an unknown form.
+        DestinationError: something exists at the destination, or it shares files with the export.
         CkptError: a file could not be read.
     """
     options = WriteOptions(
@@ -152,10 +152,10 @@ class PreparedExport:
         """Write the SavedModel.
 
         Args:
-            on_progress: told bytes of variables copied and bytes to copy, if any are.
+            on_progress: called with the bytes of variables copied and their total, if any are.
 
         Raises:
-            CkptError: as of `prepare_export`, if that has come true since, or a file could not be
+            CkptError: as of `prepare_export`, if that has changed since, or a file could not be
                 read or written. Nothing is left behind in any case.
         """
         destination = self._destination
@@ -172,7 +172,7 @@ class PreparedExport:
         receipt = self.receipt()
         variables = written.variables
         if variables is not None:
-            # That the MetaGraph was left behind is not true: the SavedModel is made of it.
+            # The note that the MetaGraph was left behind is wrong here: it is in the SavedModel.
             notes += [note for note in variables.notes if EXPORT_META not in note]
             variables = _moved(variables, staged.inside, destination)
         return replace(
@@ -190,7 +190,7 @@ class _Written:
 
 
 class _Export:
-    """An export, all of which has been checked but for the values of its variables."""
+    """An export, checked except for the values of its variables."""
 
     def __init__(self, folder: str, *, force: bool) -> None:
         self._folder = folder
@@ -202,7 +202,7 @@ class _Export:
         self._model: BuiltModel = build_saved_model(self._bundle)
 
     def opened(self) -> AbstractContextManager[Checkpoint | None]:
-        """Open the checkpoint; there may be none where the graph restores nothing."""
+        """Open the checkpoint; there may be none if the graph restores nothing."""
         try:
             ckpt = open_checkpoint(os.path.join(self._folder, ""))
         except MissingFileError:
@@ -244,14 +244,14 @@ class _Export:
         return _Written(variables, total + (variables.bytes_written if variables else 0))
 
     def read_back(self, folder: str) -> None:
-        """Check that the message that is there now is what was meant; the rest has been checked."""
+        """Check the written message; the other files are checked already."""
         path = os.path.join(folder, SAVED_MODEL_NAME)
         with RandomAccessFile(path) as file:
             if file.read_at(0, file.size) != self._model.data:
                 raise CorruptError("the file reads back otherwise than written", path=path)
 
     def receipt(self, destination: str) -> ExportReceipt:
-        """Return what is to be written."""
+        """Return the receipt before writing."""
         return ExportReceipt(
             source=self._folder,
             destination=destination,
@@ -291,7 +291,7 @@ class _Export:
 
 
 def _checked(destination: str, folder: str, *, force: bool) -> str:
-    """Return the destination without a slash at its end, if a SavedModel may be written there."""
+    """Return the destination without a final slash, if a SavedModel may be written there."""
     path = destination.rstrip(os.sep)
     if os.path.basename(path) in ("", os.curdir, os.pardir):
         raise DestinationError("name the folder that is to be made", path=destination)
@@ -317,7 +317,7 @@ def _checked(destination: str, folder: str, *, force: bool) -> str:
 
 
 def _moved(receipt: Receipt, before: str, after: str) -> Receipt:
-    """Return the receipt for variables whose folder has another name since they were written."""
+    """Return the receipt for variables whose folder was renamed since they were written."""
     shards = tuple(
         replace(shard, path=after + shard.path.removeprefix(before)) for shard in receipt.shards
     )

@@ -5,17 +5,17 @@ bundle       the order in which the files of a bundle appear, new or in place
 legacy       the files of a V1 checkpoint
 write        the same as programs ask for it: to a destination, in place, or not at all
 destination  where a checkpoint may be written
-links        whether a file that a link leads to may be carried along
-legacy_sets  the V1 checkpoints that it takes the place of
-stage        the files of a plan, beside their destination
+links        which linked files may be carried over
+legacy_sets  V1 checkpoints that are replaced
+stage        the files of a plan, staged beside their destination
 carry        data shards from source to destination: by link, clone or copy
-layout       where every tensor will lie
-payloads     the bytes of a tensor as a bundle of today holds them
-spread       which file each value goes to when all are written anew
-recode       data shards with every value written anew
+layout       the places of all tensors
+payloads     the bytes of a tensor in today's form
+spread       distributing rewritten values over files
+recode       data shards with every value rewritten
 companions   the `.meta` file and the state file
-old_shards   which data shards go when others are there
-watch        whether the source is still what was read
-undo         taking back what was published
-receipt      what was written; what the ways to write have in common
+old_shards   removing replaced data shards
+watch        detecting changes of the source
+undo         taking back published files
+receipt      the receipt; the interface of the three writers
 """

@@ -7,10 +7,11 @@ A new checkpoint is staged beside its destination and appears with its index, in
     3  the index gets its name: the only step that a reader can notice
     4  read back; if that fails, all of it is taken back
 
-In place, step 3 puts the new index where the old one was. If shards change, the new set has another
-count in its names, so that both indexes have their own shards until the old ones are removed, last.
-Killed at any instant, a reader finds the old checkpoint or the new one whole; what may be left over
-has names that end in `.ckpt-tmp`, or another shard count.
+In place, step 3 replaces the old index. If shards change, the new set has another count in its
+names, so that each index has its own shards until the old ones are removed, last.
+
+Killed at any instant, a reader finds the old or the new checkpoint whole; leftovers have names that
+end in `.ckpt-tmp`, or another shard count.
 """
 
 from __future__ import annotations
@@ -42,11 +43,11 @@ from ckpttool.surgery.writing.watch import Watch, watched
 
 
 class Staging(Protocol):
-    """Puts the files of a plan beside their destination: carried over, or every value anew.
+    """Stages the files of a plan: shards carried over, or every value rewritten.
 
     Attributes:
-        notes: what the user should know of it.
-        bytes_written: bytes that were written so far.
+        notes: for the user.
+        bytes_written: so far.
     """
 
     notes: list[str]
@@ -63,13 +64,13 @@ class NewBundle:
     """Writes a plan as a new bundle.
 
     Args:
-        plan: what to write.
-        prefix: where to.
-        recoding: the layout of values that are written anew; None to carry data shards over.
-        data: how data shards get there.
+        plan: the plan.
+        prefix: the destination.
+        recoding: the layout of rewritten values; None to carry data shards over.
+        data: how to carry data shards.
         compact: rewrite them without dead bytes.
-        force: replace a checkpoint that is there.
-        follow_links: carry data shards along from wherever links lead.
+        force: replace an existing checkpoint.
+        follow_links: carry data shards from wherever links lead.
     """
 
     def __init__(
@@ -93,7 +94,7 @@ class NewBundle:
         self._watch: Watch | None = None
 
     def check(self) -> list[str]:
-        """Refuse whatever can be refused; return what the user should know."""
+        """Make every check; return notes for the user."""
         check_destination(self._plan, self._prefix, generation="V2", force=self._force)
         self._watch = watched(self._plan, self._watch)
         if self._recoding is not None:
@@ -146,9 +147,9 @@ class BundleInPlace:
     """Writes a plan in place of the bundle that it was made from.
 
     Args:
-        plan: what to write.
+        plan: the plan.
         compact: rewrite data shards without dead bytes.
-        updates_state: whether the state file is written, too.
+        updates_state: whether the state file is written too.
     """
 
     def __init__(self, plan: Plan, *, compact: bool, updates_state: bool) -> None:
@@ -159,7 +160,7 @@ class BundleInPlace:
         self._watch: Watch | None = None
 
     def check(self) -> list[str]:
-        """Refuse whatever can be refused; return what the user should know."""
+        """Make every check; return notes for the user."""
         refuse_in_place(self._plan)
         self._watch = watched(self._plan, self._watch)
         refuse_unknown_fields(self._plan)
@@ -188,7 +189,7 @@ class BundleInPlace:
                     going = old.superseded(index, watch.files, rewritten=rewritten)
                 with Undo(self._prefix, staged) as undo:
                     staged.commit(replace_last=True, before_last=watch.check)
-                    # Somebody may have saved this very checkpoint anew in the last moment.
+                    # Somebody may have saved this checkpoint again in the last moment.
                     watch.check(index=undo.old_index)
                     _read_back(layout, self._prefix)
             with already_written(self._prefix):
@@ -197,11 +198,7 @@ class BundleInPlace:
 
 
 def refuse_unknown_fields(plan: Plan) -> None:
-    """Refuse to write an index anew where something in it would be lost.
-
-    Raises:
-        UnsupportedError: a record that is kept has fields that are not known.
-    """
+    """Raise `UnsupportedError` if a kept record has unknown fields, which would be lost."""
     kept = [tensor.source_key for tensor in plan.tensors]
     if plan.graph is not None and not plan.graph_changed:
         kept.append(GRAPH_KEY)
@@ -209,7 +206,7 @@ def refuse_unknown_fields(plan: Plan) -> None:
 
 
 def _read_back(layout: Layout, prefix: str) -> None:
-    """Check that what can be read now is what was meant."""
+    """Read the new checkpoint back and compare it with the layout."""
     written = BundleIndex(prefix)
     found = dict(written.entries.items())
     same = written.header == layout.header and found.keys() == layout.entries.keys()

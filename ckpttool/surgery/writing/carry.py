@@ -1,8 +1,8 @@
 """Data shards carried from a source to a destination.
 
-A shard is carried whole, so that every tensor in it keeps its place: as a clone that shares blocks
-with the source, as a second name of the same file, or as a copy. What is copied goes through the
-crc32c of every tensor that is kept; bytes that are damaged are not carried at all.
+A shard is carried whole, so that every tensor keeps its place: as a clone that shares blocks with
+the source, as a hard link, or as a copy. Copying checks the crc32c of every kept tensor; damaged
+bytes are refused.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from ckpttool.tensor.verifier import make_verifier
 DataMode = Literal["auto", "reflink", "hardlink", "copy"]
 DATA_MODES: tuple[DataMode, ...] = ("auto", "reflink", "hardlink", "copy")
 Carried = Literal["reflink", "hardlink", "symlink", "copy", "rewritten", "new", "kept"]
-# Told how many bytes have been copied since it was told last.
+# Called with the bytes copied since the last call.
 OnBytes = Callable[[int], None]
 
 
 @dataclass(frozen=True, slots=True)
 class SourceExtent:
-    """The bytes of a tensor, or of a slice of it, in a shard of the source."""
+    """The bytes of a tensor or slice in a shard of the source."""
 
     key: str
     entry: BundleEntry
@@ -48,19 +48,19 @@ def carry_shard(
     """Stage a data shard of the source under another name.
 
     Args:
-        staged: the set of files that it becomes part of.
+        staged: the set of files to add to.
         source: the shard; it is not changed.
-        destination: what it will be called.
-        extents: the tensors in it that are kept.
+        destination: its final path.
+        extents: the kept tensors in it.
         mode: how; `"auto"` takes the first of clone, link and copy that works.
         big_endian: byte order of the bundle.
-        on_bytes: told of bytes copied.
+        on_bytes: progress of a copy.
 
     Returns:
-        The staged file, and how it came about.
+        The staged file, and how it was made.
 
     Raises:
-        DestinationError: the file system cannot do what was asked for.
+        DestinationError: the file system cannot do what was requested.
         ChecksumError: a tensor to be copied is damaged.
     """
     if mode in ("auto", "reflink"):
@@ -82,11 +82,7 @@ def carry_shard(
 
 
 def check_room(destination: str, size: int) -> None:
-    """Refuse to begin writing what there is no room for.
-
-    Raises:
-        DestinationError: the file system has less room than that.
-    """
+    """Raise `DestinationError` if the file system has less room than `size` bytes."""
     folder = os.path.dirname(destination) or os.curdir
     try:
         disk = os.statvfs(folder)
@@ -159,7 +155,7 @@ def _copy_whole(
         _copy_range(file, copy, copy.size, extent.entry.offset, on_bytes)
         copy_extent(file, extent, copy.write, big_endian=big_endian, on_bytes=on_bytes)
     _copy_range(file, copy, copy.size, file.size, on_bytes)
-    for extent in overlapping:  # two tensors that share bytes, which nobody writes but may be
+    for extent in overlapping:  # no known writer makes these, but the format allows them
         verify_extent(file, extent, big_endian=big_endian)
 
 
@@ -172,8 +168,8 @@ def _copy_range(
 
 
 def _forget(chunk: memoryview) -> None:
-    """Stand for a file where bytes are only verified."""
+    """Take bytes that are only verified."""
 
 
 def _uncounted(size: int) -> None:
-    """Stand for progress where there is none."""
+    """Report no progress."""

@@ -1,4 +1,4 @@
-"""What stands beside a checkpoint: its `.meta` file and the state file of its folder."""
+"""The files beside a checkpoint: its `.meta` file and the state file of its folder."""
 
 from __future__ import annotations
 
@@ -26,16 +26,15 @@ _NUMBERED = re.compile(r"(.*)-(\d+)\Z", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class PlannedMeta:
-    """What shall become of the `.meta` file of a source; found out before anything is written.
+    """What to do with the `.meta` file of a source, decided before anything is written.
 
     Attributes:
-        plan: what is written.
+        plan: the plan.
         prefix: the destination.
         mode: `"auto"`, `"copy"` or `"drop"`.
-        generation: the format that is written.
-        updated: its bytes brought up to date, where a bundle is made of a V1 checkpoint; else
-            None.
-        update_notes: what the user should know of that.
+        generation: the format to write.
+        updated: its bytes brought up to date, if a bundle is made of a V1 checkpoint; else None.
+        update_notes: for the user, about that.
         follow_links: copy it from wherever a link leads.
     """
 
@@ -48,11 +47,7 @@ class PlannedMeta:
     follow_links: bool = False
 
     def write(self) -> tuple[str | None, list[str]]:
-        """Carry the file along once the checkpoint is there, or say why not.
-
-        Returns:
-            The path of the file at the destination, if there is one, and notes for the user.
-        """
+        """Carry the file over after the checkpoint; return its path, if any, and notes."""
         plan, mode = self.plan, self.mode
         source, destination = plan.source.prefix + META_SUFFIX, self.prefix + META_SUFFIX
         there = is_regular(source)
@@ -88,7 +83,7 @@ class PlannedMeta:
             refuse_foreign(file, self.plan.source.reader.path, follow=self.follow_links)
 
     def _keep(self) -> tuple[str | None, list[str]]:
-        """Deal with the file of a checkpoint changed in place, or next to which another is."""
+        """Keep or remove the file of a checkpoint that is changed in place or replaced."""
         path = self.plan.source.prefix + META_SUFFIX
         if self.generation != self.plan.source.generation:
             return path, [f"'{path}' is as it was: it belongs to the source"]
@@ -106,20 +101,13 @@ def planned_meta(
     *,
     follow_links: bool = False,
 ) -> PlannedMeta:
-    """Prepare to carry the `.meta` file of the source along.
+    """Prepare to carry the `.meta` file of the source over; arguments as for `PlannedMeta`.
 
-    It names variables, so with `"auto"` it is carried only where no key changed.
-
-    Args:
-        plan: what is written.
-        prefix: the destination.
-        mode: `"auto"`, `"copy"` or `"drop"`.
-        generation: the format that is written.
-        follow_links: copy it from wherever a link leads.
+    It names variables, so with `"auto"` it is carried only if no key changed.
 
     Raises:
         SurgeryError: it is a link that leads elsewhere.
-        CkptError: it has to be brought up to date but cannot be read.
+        CkptError: it must be brought up to date but cannot be read.
     """
     source = plan.source.prefix + META_SUFFIX
     carried = mode == "copy" or (mode == "auto" and not plan.keys_changed)
@@ -137,16 +125,16 @@ def planned_meta(
 
 
 def _same_place(path: str, other: str) -> bool:
-    """Tell whether two paths are one name in one folder, whatever that name leads to."""
+    """Tell whether two paths are the same name in the same folder."""
     folders = {os.path.realpath(os.path.dirname(each)) for each in (path, other)}
     return len(folders) == 1 and os.path.basename(path) == os.path.basename(other)
 
 
 def removal_notes(paths: list[str]) -> list[str]:
-    """Remove files that are there; return a note for each that cannot be removed.
+    """Remove existing files; return a note for each that cannot be removed.
 
-    By path: these are names that a user gave, of files that go whatever they are, and a link goes
-    itself. Data shards, of which one must be told from another, go through `OldShards`.
+    By path: the user gave these names, and a link itself is removed. Data shards, which need more
+    care, are removed by `OldShards`.
     """
     notes = []
     for path in paths:
@@ -161,23 +149,16 @@ def removal_notes(paths: list[str]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class PlannedState:
-    """A state file that shall name a checkpoint as the latest.
-
-    Attributes:
-        path: of the state file.
-        prefix: of the checkpoint.
-    """
+    """A state file to be updated: `prefix` becomes its latest checkpoint."""
 
     path: str
     prefix: str
 
     def write(self) -> None:
-        """Write it, once the checkpoint is there.
-
-        What others wrote meanwhile is kept: it is read just before it is replaced.
+        """Write it after the checkpoint; changes by others are kept, since it is read again first.
 
         Raises:
-            CkptError: it cannot be read any more, or not be written.
+            CkptError: it cannot be read or written.
         """
         for attempt in range(_TRIES):
             before, permissions = _read_bytes(self.path)
@@ -219,7 +200,7 @@ def planned_state(prefix: str) -> PlannedState:
     """Prepare to name a checkpoint as the latest in its folder's state file.
 
     Raises:
-        CkptError: the state file that is there cannot be read, or cannot hold that name.
+        CkptError: the existing state file cannot be read, or cannot hold that name.
     """
     state = PlannedState(os.path.join(os.path.dirname(prefix), STATE_NAME), prefix)
     format_state(state._state())
@@ -235,9 +216,7 @@ def _read_bytes(path: str) -> tuple[bytes, Permissions] | tuple[None, None]:
 
 
 def check_sequence(prefix: str) -> None:
-    """Refuse a name that a trainer in the same folder is going to use.
-
-    It would write over the files without looking.
+    """Refuse a name that a trainer in the same folder will use: it would overwrite the files.
 
     Raises:
         DestinationError: the name is the next, or a later one, of the folder's checkpoints.
@@ -257,6 +236,6 @@ def check_sequence(prefix: str) -> None:
 
 
 def _relative(path: str, folder: str) -> str:
-    """Return a path relative to the folder where it lies in it, else as it is."""
+    """Return a path relative to the folder if it lies in it, else unchanged."""
     inside = os.path.join(os.path.abspath(folder), "")
     return path[len(inside) :] if path.startswith(inside) else path

@@ -16,15 +16,12 @@ from ckpttool.surgery.writing.legacy_sets import old_files
 
 
 def destination_prefix(typed: str) -> str:
-    """Return the prefix that is meant by the name of a checkpoint to come, or of its index."""
+    """Return the prefix for the typed name of a new checkpoint or of its index."""
     return typed.removesuffix(INDEX_SUFFIX)
 
 
 def unused_place(path: str) -> str:
-    """Return a path beside a file or folder that there is nothing at.
-
-    For plans of which nobody has said where they would be written: all else about them is checked.
-    """
+    """Return an unused path beside a file or folder, to check plans without a destination."""
     folder = os.path.dirname(os.path.realpath(path))
     return os.path.join(folder, f".{secrets.token_hex(8)}")
 
@@ -33,13 +30,13 @@ def check_destination(plan: Plan, prefix: str, *, generation: Generation, force:
     """Refuse a place where a plan must not be written.
 
     Args:
-        plan: what would be written.
-        prefix: where to.
-        generation: the format.
-        force: whether a checkpoint that is there may be replaced.
+        plan: the plan.
+        prefix: the destination.
+        generation: the format to write.
+        force: whether an existing checkpoint may be replaced.
 
     Raises:
-        DestinationError: something is there, or it is the source itself.
+        DestinationError: something exists there, or it is the source itself.
         MissingFileError: there is no folder to write to.
     """
     folder = os.path.dirname(prefix)
@@ -60,7 +57,7 @@ def check_destination(plan: Plan, prefix: str, *, generation: Generation, force:
     for path in there:
         if any(_same_name(path, other) for other in own) or _same_file(path, own[0]):
             raise DestinationError("it shares a file with the source", path=path)
-    # A bundle may get the name of the V1 checkpoint that it is made from: no file of both is one.
+    # A bundle may get the name of its V1 source: they share no file.
     present = [*bundle, *old_files(plan, prefix).files]
     meta = prefix + META_SUFFIX
     if os.path.lexists(meta) and not _same_name(meta, plan.source.prefix + META_SUFFIX):
@@ -74,11 +71,11 @@ def check_destination(plan: Plan, prefix: str, *, generation: Generation, force:
 
 
 def refuse_in_place(plan: Plan) -> None:
-    """Refuse a checkpoint that cannot be changed itself.
+    """Refuse a checkpoint that cannot be changed in place.
 
     Raises:
-        SurgeryError: it belongs to a SavedModel, lies elsewhere than the folder that was named, or
-            is of format V1 and in several files.
+        SurgeryError: it belongs to a SavedModel, lies outside of the named folder, or is of format
+            V1 in several files.
     """
     if plan.source.generation == "V1" and len(plan.source.location.files) > 1:
         raise SurgeryError(
@@ -101,7 +98,7 @@ def refuse_in_place(plan: Plan) -> None:
 
 
 def _legacy_at(prefix: str) -> list[str]:
-    """Return the files of the V1 checkpoint of this prefix that are there."""
+    """Return the existing files of the V1 checkpoint of this prefix."""
     found = find_checkpoint(prefix)
     if found is None or found.prefix != prefix:
         return []
@@ -118,7 +115,7 @@ def _own_files(plan: Plan) -> list[str]:
 def _same_name(path: str, other: str) -> bool:
     """Tell whether two paths are one name, links followed.
 
-    A data shard that is a second name of the source's is no matter: it is replaced, not written to.
+    A hard link to a source's data shard does not count: it is replaced, not written to.
     """
     return os.path.realpath(path) == os.path.realpath(other)
 

@@ -1,4 +1,4 @@
-"""Where every tensor of a plan lies in the shards that are written."""
+"""The place of every tensor of a plan in the written shards."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ckpttool.tensor.slices import TensorSlice, encode_slice_key
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The index of the checkpoint to come, and its shards.
+    """The index and shards of the new checkpoint.
 
     Attributes:
         header: of the index.
@@ -48,12 +48,7 @@ class Layout:
         builder.finish()
 
     def written(self, size: int, notes: Iterable[str]) -> Written:
-        """Return what writing it came to.
-
-        Args:
-            size: bytes that were written.
-            notes: what the user should know.
-        """
+        """Return the result of writing it: `size` bytes were written."""
         used = sum(entry.size for entry in self.entries.values())
         used += sum(part.size for parts in self.slices.values() for _, part in parts)
         dead = sum(shard.bytes for shard in self.shards) - used

@@ -1,9 +1,9 @@
 """Writing a plan as a checkpoint of format V1.
 
-Every value is written anew: each record has the name of its tensor in it. A single file appears in
-one step, and so do several: the first of them gets its name last, and until then an empty file has
-it, with which no reader opens the others. A set that takes the place of a whole one is written
-under another count, as bundles are.
+Every value is rewritten, because each record contains the name of its tensor. A single file appears
+in one step, and so do several: the first of them gets its name last, and until then an empty file
+has it, with which no reader opens the others. A set that replaces a whole one is written under
+another count, as bundles are.
 """
 
 from __future__ import annotations
@@ -34,12 +34,11 @@ class NewLegacy:
     """Writes a plan as a V1 checkpoint.
 
     Args:
-        plan: what to write, name-based.
-        prefix: path of the one file, or what the names of several begin with; None to write in
-            place of the source.
-        how: the layout; one file becomes several where it asks for more than one.
-        data: how values get there, which is by copy.
-        force: replace what V1 checkpoints of that prefix there are, whole or torn.
+        plan: the plan, name-based.
+        prefix: path of the one file, or common beginning of several; None to write in place.
+        how: the layout; it may ask for several files.
+        data: how to carry data; values are always copied.
+        force: replace all V1 checkpoints of that prefix, whole or torn.
     """
 
     def __init__(
@@ -54,9 +53,9 @@ class NewLegacy:
         self._watch: Watch | None = None
 
     def check(self) -> list[str]:
-        """Refuse whatever can be refused; return what the user should know.
+        """Make every check; return notes for the user.
 
-        Only the sizes of string tensors are not known before they are read.
+        Only the sizes of string tensors are unknown before they are read.
 
         Raises:
             SurgeryError: an object graph cannot be stored, or the source changed meanwhile.
@@ -83,7 +82,7 @@ class NewLegacy:
         """Write the files; the folder is locked, and `check` has just passed.
 
         Args:
-            on_progress: told bytes written and bytes to write, as the values take them in memory.
+            on_progress: called with the bytes written and their total, as in memory.
         """
         watch = self._watch = watched(self._plan, self._watch)
         self._progress.tell = on_progress
@@ -95,7 +94,7 @@ class NewLegacy:
         return Written(shards, len(self._plan.tensors), size, 0, tuple(notes))
 
     def _filled_writer(self) -> LegacyWriter:
-        """Return a writer that has been told of all tensors and has written nothing."""
+        """Return a writer with all tensors added and nothing written."""
         plan, how, source = self._plan, self._how, self._plan.source
         if plan.graph is not None:
             raise SurgeryError(
@@ -107,7 +106,7 @@ class NewLegacy:
         sizes = [_sizes(tensor, join=how.join_slices) for tensor in plan.tensors]
         self._progress.total = sum(map(sum, sizes))
         places, count = spread(sizes, how, source.reader.num_shards)
-        # TensorFlow numbers the files of a sharded Saver even if there is only one.
+        # TensorFlow numbers the files of a sharded Saver, even a single one.
         numbered = source.generation == "V1" and source.location.files != (source.prefix,)
         single = count == 1 and not (numbered and how.shards is None)
         while self._force and not single and count in self._old.taken:
@@ -133,10 +132,10 @@ class NewLegacy:
         return writer
 
     def _check_names(self, count: int | None) -> None:
-        """Refuse names under which something else than these files would be found.
+        """Refuse names under which readers would find other files.
 
         Raises:
-            DestinationError: there are such files, or the prefix is the name of one of several.
+            DestinationError: such files exist, or the prefix is the name of one of several.
         """
         prefix, old, force = self._prefix, self._old, self._force
         name = os.path.basename(prefix)
@@ -178,7 +177,7 @@ class _Bytes:
 
 
 def _sizes(tensor: PlannedTensor, *, join: bool) -> list[int]:
-    """Return how much of a file each payload fills, roughly for strings."""
+    """Return the size of each payload in a file, an estimate for strings."""
     item = tensor.entry.dtype.size or 1
     return [item * element_count(shape) for _, shape in payload_shapes(tensor, join=join)]
 

@@ -1,8 +1,8 @@
-"""What stands where a V1 checkpoint is to be written, or where a bundle takes its place.
+"""V1 checkpoints that are replaced by a new checkpoint.
 
-The files of a V1 checkpoint have no index: readers take what names there are for all of it. So a
-whole one in several files is never replaced name by name; it goes once the new one is there, its
-first file at first, for which an empty one stands until the others are gone.
+A V1 checkpoint has no index: readers take the names they find for the whole set. So a whole one in
+several files is never replaced name by name. It is removed after the new one is written, its first
+file first; an empty file takes that name until the others are gone.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ class OldFiles:
     """V1 checkpoints of one prefix, whole or torn, without the files of the source.
 
     Attributes:
-        single: the file that is called as the prefix, if it is one.
-        sets: the files in several that are there, by their count.
-        taken: the counts of those that are complete; one file with a number is replaced in one
-            step all the same, and not counted.
+        single: the file with the name of the prefix, if it is one.
+        sets: the existing files of several, by their count.
+        taken: the counts of the complete sets; a set of one file can be replaced in one step and is
+            left out.
     """
 
     single: str | None
@@ -43,25 +43,13 @@ class OldFiles:
         return [*single, *(path for files in self.sets.values() for path in files)]
 
     def replaceable(self, path: str, count: int | None) -> bool:
-        """Tell whether a name may be given anew without a whole checkpoint being torn.
-
-        Args:
-            path: the name.
-            count: of the set that it belongs to; None for a single file.
-        """
+        """Tell whether a file may be replaced without tearing a set; `count` is None if single."""
         if count is None:
             return path == self.single
         return count not in self.taken and path in self.sets.get(count, ())
 
     def retire(self, written: Collection[str] = ()) -> list[str]:
-        """Remove the files once something else is there in their place.
-
-        Args:
-            written: files that have just been written; they stay, and their set with them.
-
-        Returns:
-            A note for each file that could not be removed.
-        """
+        """Remove the files, except new ones and their set; return a note for each failure."""
         notes = []
         if self.single is not None and self.single not in written:
             notes += removal_notes([self.single])
@@ -99,7 +87,7 @@ def _is_v1(path: str) -> bool:
 
 
 def _is_claim(path: str) -> bool:
-    """Tell whether a file is an empty one, which holds the name for another."""
+    """Tell whether a file is an empty one that claims a name."""
     return is_regular(path) and os.stat(path).st_size == 0
 
 

@@ -1,9 +1,10 @@
 """Symbolic links on the way to the files of a checkpoint.
 
-Reading follows them. What carries a file along as it is asks first whether the checkpoint may have
-it: nothing else would hold a link to somebody's private file back from ending up in the result.
-It may have what lies in its own folder. If its index is a link into a store, as in the caches of
-Hugging Face, DVC or git-annex, it may have other files of that store.
+Reading follows them. Carrying a file over checks first where it lies, so that a link to somebody's
+private file does not end up in the result.
+
+Allowed are files in the checkpoint's own folder. If its index is a link into a store, as in the
+caches of Hugging Face, DVC or git-annex, other files of that store are allowed too.
 """
 
 from __future__ import annotations
@@ -15,19 +16,19 @@ from collections.abc import Iterable
 from ckpttool.errors import SurgeryError
 from ckpttool.storage.source import RandomAccessFile
 
-# What a store calls a file after its contents; DVC makes a folder of the first two digits.
+# A store names a file after its digest; DVC makes a folder of the first two digits.
 _DIGEST = re.compile(r"[0-9a-fA-F]{30}")
 # Stores spread their files over folders of such names, one or two deep.
 _SPREAD = re.compile(r"[0-9a-zA-Z]{2,3}\Z")
 
 
 def refuse_foreign(file: RandomAccessFile, index: str, *, follow: bool) -> None:
-    """Refuse to carry a file along that lies neither with its checkpoint nor in its store.
+    """Refuse to carry over a file that lies neither with its checkpoint nor in its store.
 
     Args:
-        file: the file, which is open.
+        file: the open file.
         index: path of the index.
-        follow: let it be anywhere.
+        follow: allow any place.
 
     Raises:
         SurgeryError: it lies elsewhere.
@@ -48,7 +49,7 @@ def refuse_foreign(file: RandomAccessFile, index: str, *, follow: bool) -> None:
 
 
 def replacement_notes(paths: Iterable[str]) -> list[str]:
-    """Return a note for each path that is a link now and is to be a file of its own."""
+    """Return a note for each path that is a link now and becomes a file."""
     return [
         f"'{path}' was a symbolic link to '{os.readlink(path)}'; it is a file of its own now, and"
         " what it led to is as it was"
@@ -58,7 +59,7 @@ def replacement_notes(paths: Iterable[str]) -> list[str]:
 
 
 def _real_path(file: RandomAccessFile) -> str:
-    """Return where a file lies that is open, whatever its path leads to by now."""
+    """Return the real path of an open file, whatever its path leads to now."""
     try:
         return os.readlink(f"/proc/self/fd/{file.fileno()}")
     except OSError:
@@ -70,7 +71,7 @@ def _is_below(path: str, folder: str) -> bool:
 
 
 def _store(path: str) -> str:
-    """Return the folder of a file, or, if it is called by its digest, of the whole store."""
+    """Return the folder of a file, or of the whole store if the file is named by its digest."""
     folder, name = os.path.split(path)
     if not _DIGEST.search(name):
         return folder

@@ -1,4 +1,4 @@
-"""The bytes of a tensor as a bundle of today holds them, whatever the source holds."""
+"""The bytes of a tensor in the form of today's bundles, from any source."""
 
 from __future__ import annotations
 
@@ -20,14 +20,13 @@ _BLOCK = 1 << 23
 
 @dataclass(frozen=True, slots=True)
 class Payload:
-    """What is stored in one piece: a tensor, or a slice of one.
+    """The bytes stored in one piece: of a tensor, or of a slice.
 
     Attributes:
-        part: which slice; None for a whole tensor.
+        part: the slice; None for a whole tensor.
         shape: of this piece.
-        chunks: its bytes; they are read as they are taken, and have to be taken before the next
-            payload is asked for.
-        crc: their crc32c, unmasked, where it is not simply that of the bytes.
+        chunks: its bytes, read on demand; take them before the next payload.
+        crc: the unmasked crc32c for the entry if it is not simply that of the bytes.
     """
 
     part: TensorSlice | None
@@ -37,7 +36,7 @@ class Payload:
 
 
 def payload_shapes(tensor: PlannedTensor, *, join: bool) -> list[tuple[TensorSlice | None, Shape]]:
-    """Return which payloads a tensor has, in order: the slice, or None, and its shape."""
+    """Return slice (or None) and shape of each payload of a tensor, in order."""
     entry = tensor.entry
     if join or not entry.slices:
         return [(None, entry.shape)]
@@ -45,11 +44,7 @@ def payload_shapes(tensor: PlannedTensor, *, join: bool) -> list[tuple[TensorSli
 
 
 def check_slices(plan: Plan) -> None:
-    """Check that the slices of every partitioned tensor are all of it, and none of it twice.
-
-    Raises:
-        CorruptError: they leave a gap or overlap.
-    """
+    """Raise `CorruptError` if the slices of a partitioned tensor leave a gap or overlap."""
     for tensor in plan.tensors:
         if not tensor.entry.slices:
             continue
@@ -61,12 +56,12 @@ def check_slices(plan: Plan) -> None:
 
 
 def payloads(source: Checkpoint, tensor: PlannedTensor, *, join: bool) -> Iterator[Payload]:
-    """Yield the payloads of a tensor; memory stays bounded where elements are of fixed size.
+    """Yield the payloads of a tensor, in bounded memory if elements are of fixed size.
 
     Args:
-        source: the checkpoint that the tensor is in.
-        tensor: which.
-        join: make one payload of all slices. Slices that are no rows of a large V1 tensor are
+        source: the checkpoint of the tensor.
+        tensor: the tensor.
+        join: make one payload of all slices. Slices of a large V1 tensor that are not rows are
             joined in memory.
 
     Raises:
@@ -90,7 +85,7 @@ def payloads(source: Checkpoint, tensor: PlannedTensor, *, join: bool) -> Iterat
 
 
 def _from_elements(value: Array, tensor: PlannedTensor, *, join: bool) -> Iterator[Payload]:
-    """Yield the payloads of a tensor that is in memory."""
+    """Yield the payloads of a tensor in memory."""
     for part, shape in payload_shapes(tensor, join=join):
         element = value
         if part is not None:
@@ -101,7 +96,7 @@ def _from_elements(value: Array, tensor: PlannedTensor, *, join: bool) -> Iterat
 
 
 def _pieces(source: Checkpoint, key: str, dtype: DType) -> Iterator[memoryview]:
-    """Yield the elements of a tensor as they are stored, but little-endian."""
+    """Yield the stored elements of a tensor, as little-endian."""
     for chunk in source.reader.chunks(key):
         if not source.reader.big_endian:
             yield chunk
@@ -111,7 +106,7 @@ def _pieces(source: Checkpoint, key: str, dtype: DType) -> Iterator[memoryview]:
 
 
 def _take(pieces: Iterator[memoryview], size: int) -> Iterator[memoryview]:
-    """Yield the pieces that make up one slice: no piece belongs to two."""
+    """Yield the pieces of one slice; no piece belongs to two."""
     if not size:
         return
     for piece in pieces:
@@ -122,7 +117,7 @@ def _take(pieces: Iterator[memoryview], size: int) -> Iterator[memoryview]:
 
 
 def _are_rows(shape: Shape, parts: tuple[TensorSlice, ...]) -> bool:
-    """Tell whether slices follow one another as their elements do in the whole tensor."""
+    """Tell whether the elements of consecutive slices are in the order of the whole tensor."""
     row = 0
     for part in parts:
         bounds = part.bounds(shape)
@@ -133,7 +128,7 @@ def _are_rows(shape: Shape, parts: tuple[TensorSlice, ...]) -> bool:
 
 
 def _blocks(source: Checkpoint, tensor: PlannedTensor) -> Iterator[memoryview]:
-    """Yield the elements of slices of any form in the order of the whole tensor."""
+    """Yield the elements of any slices in the order of the whole tensor."""
     key, entry = tensor.source_key, tensor.entry
     for _ in source.reader.chunks(key):
         pass  # blocks cross slices: their checksums are compared beforehand

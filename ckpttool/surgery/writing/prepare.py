@@ -1,11 +1,11 @@
-"""Preparing a plan, and writing it: whatever can be refused is refused before a byte is written.
+"""Preparing a plan, and writing it: every check comes before the first byte is written.
 
-    prepare(plan, destination, options)   every check, the files of the source noted
-        .receipt()                        what writing would do: a dry run
+    prepare(plan, destination, options)   every check; the files of the source are noted
+        .receipt()                        the result of writing: a dry run
         .write()                          lock the folder, the same checks again, write
 
-So a dry run promises nothing that the run refuses. How the files get their names is in `bundle` for
-format V2 and in `legacy` for V1.
+So a dry run promises nothing that the run refuses. `bundle` (V2) and `legacy` (V1) define how the
+files get their names.
 """
 
 from __future__ import annotations
@@ -37,20 +37,19 @@ from ckpttool.surgery.writing.spread import Recoding
 
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
-    """How a plan is written.
+    """Options for writing a plan.
 
     Attributes:
-        data: how data shards get to the destination.
+        data: how to carry data shards.
         compact: rewrite data shards without dead bytes.
-        force: replace a checkpoint at the destination.
+        force: replace an existing checkpoint.
         update_state: name the result as the latest in the state file of its folder.
-        meta: what becomes of a `.meta` file beside the source.
-        follow_links: carry data shards and the `.meta` file along even if they are links to what
-            lies neither in the folder of the checkpoint nor in the store that its index is in.
+        meta: what to do with the `.meta` file of the source.
+        follow_links: carry data shards and the `.meta` file even if they are links out of the
+            checkpoint's folder and its store.
         patience: how long to wait for another writer in the folder.
         generation: format to write; that of the source if None.
-        recoding: write every value anew, laid out like this. What changes its format is always
-            written anew.
+        recoding: rewrite every value, in this layout. A change of format always rewrites.
     """
 
     data: DataMode = "auto"
@@ -68,14 +67,15 @@ def prepare(plan: Plan, destination: str | None, options: WriteOptions | None = 
     """Check that a plan can be written.
 
     Args:
-        plan: what to write.
-        destination: path of the checkpoint without the endings of its files. The last folder in it
-            is made if need be. None to write in place of the source, where `data`, `force`,
-            `generation` and `recoding` do not apply to a bundle.
-        options: how.
+        plan: the plan.
+        destination: path of the checkpoint without the endings of its files. Its last folder is
+        made
+            if need be. None to write in place, where `data`, `force`, `generation` and `recoding`
+            do not apply to a bundle.
+        options: the options.
 
     Raises:
-        DestinationError: there is something at the destination, or it is the source itself.
+        DestinationError: something exists at the destination, or it is the source itself.
         SurgeryError: the source is part of a SavedModel, or changed meanwhile.
         CkptError: the source is damaged, or a file of it cannot be read.
     """
@@ -83,13 +83,7 @@ def prepare(plan: Plan, destination: str | None, options: WriteOptions | None = 
 
 
 class Prepared:
-    """A plan that can be written. Made by `prepare`.
-
-    Attributes:
-        plan: what is written.
-        prefix: where to.
-        generation: in which format.
-    """
+    """A plan that can be written to `prefix`; made by `prepare`."""
 
     def __init__(self, plan: Plan, destination: str | None, options: WriteOptions) -> None:
         self.plan = plan
@@ -103,7 +97,7 @@ class Prepared:
         self._check()
 
     def receipt(self) -> Receipt:
-        """Return what writing would do, as far as it can be told without it."""
+        """Return what writing would do, as far as known before."""
         notes = (*self.plan.notes, *self._notes)
         return Receipt(self.prefix, len(self.plan.tensors), (), 0, 0, None, None, notes)
 
@@ -111,19 +105,19 @@ class Prepared:
         """Write the plan.
 
         Args:
-            on_progress: told bytes copied and bytes to copy, if any are.
+            on_progress: called with the bytes copied and their total, if any are.
 
         Raises:
-            DestinationError, SurgeryError: as of `prepare`, if that has come true since.
-            CkptError: a file could not be read or written. A new checkpoint leaves nothing behind
-                then, and one in place is as it was.
+            DestinationError, SurgeryError: as of `prepare`, if that has changed since.
+            CkptError: a file could not be read or written. Then nothing is left behind, and a
+                checkpoint in place is unchanged.
         """
         with self._locked():
             self._check()
             return self._finish(self._writer.write(on_progress))
 
     def _choose_writer(self) -> PlanWriter:
-        """Return the one of three ways to write that this plan takes."""
+        """Return the writer for this plan."""
         plan, options = self.plan, self._options
         if self.generation == "V1":
             from ckpttool.surgery.writing.legacy import NewLegacy  # it needs NumPy
@@ -148,7 +142,7 @@ class Prepared:
         )
 
     def _check(self) -> None:
-        """Refuse whatever can be refused; once beforehand, and again when the folder is locked."""
+        """Make every check; once beforehand, and again when the folder is locked."""
         options = self._options
         self._notes = self._writer.check()
         self._meta: PlannedMeta = planned_meta(
@@ -174,7 +168,7 @@ class Prepared:
                 yield
 
     def _finish(self, written: Written) -> Receipt:
-        """Do what is left to do when the checkpoint is there, and tell what was done."""
+        """Write the other files after the checkpoint, and return the receipt."""
         with already_written(self.prefix):
             meta_path, meta_notes = self._meta.write()
         receipt = Receipt(

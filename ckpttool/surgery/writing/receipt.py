@@ -1,4 +1,4 @@
-"""What was written, or would be."""
+"""The result of writing, or of a dry run."""
 
 from __future__ import annotations
 
@@ -20,9 +20,8 @@ class ShardReceipt:
     Attributes:
         path: its path.
         bytes: its size.
-        how: `"reflink"`, `"hardlink"` or `"copy"` of one of the source; `"symlink"` to where one
-            of the source, changed in place, was a link to; `"rewritten"` without dead
-            bytes; `"new"`; or `"kept"`, which is a shard that stays as it is.
+        how: `"reflink"`, `"hardlink"` or `"copy"` of one of the source; `"symlink"`, a copy of a
+            link, in place; `"rewritten"` without dead bytes; `"new"`; or `"kept"`, unchanged.
     """
 
     path: str
@@ -32,18 +31,17 @@ class ShardReceipt:
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What writing a plan came to.
+    """The result of writing a plan.
 
     Attributes:
-        prefix: the checkpoint that was written.
+        prefix: the written checkpoint.
         tensors: how many it has.
         shards: its data shards.
-        bytes_written: bytes that were written, index and state file among them; links and clones
-            cost none.
-        bytes_dead: bytes in its shards that belong to no tensor any more.
-        meta: path of the `.meta` file that was carried along.
-        state: path of the state file that was updated.
-        notes: what the user should know, in words.
+        bytes_written: including index and state file; links and clones cost none.
+        bytes_dead: bytes in its shards that belong to no tensor.
+        meta: path of the `.meta` file, if it was carried over.
+        state: path of the state file, if it was updated.
+        notes: for the user.
     """
 
     prefix: str
@@ -57,7 +55,7 @@ class Receipt:
 
     @property
     def address(self) -> str:
-        """What TensorFlow knows it by: the prefix, or for several V1 files a pattern."""
+        """Its address for TensorFlow: the prefix, or for several V1 files a pattern."""
         numbered = shard_path(self.prefix, 0, len(self.shards))
         if self.shards and self.shards[0].path == numbered:
             return shard_pattern(self.prefix, len(self.shards))
@@ -66,15 +64,7 @@ class Receipt:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """The files of a checkpoint that was just written.
-
-    Attributes:
-        shards: its data shards.
-        tensors: how many tensors it has.
-        bytes: bytes that were written; links and clones cost none.
-        bytes_dead: bytes in its shards that belong to no tensor.
-        notes: what the user should know, in words.
-    """
+    """The files of a checkpoint that was just written; fields as in `Receipt`."""
 
     shards: tuple[ShardReceipt, ...]
     tensors: int
@@ -84,10 +74,10 @@ class Written:
 
 
 class PlanWriter(Protocol):
-    """A way to get the files of a plan to their place: a new bundle, one in place, or V1 files."""
+    """A writer of a plan: a new bundle, one in place, or V1 files."""
 
     def check(self) -> list[str]:
-        """Refuse whatever can be refused before a byte is written; return notes for the user."""
+        """Make every check before a byte is written; return notes for the user."""
 
     def write(self, on_progress: Progress | None) -> Written:
         """Write the files; the folder is locked, and `check` has just passed."""
@@ -95,7 +85,7 @@ class PlanWriter(Protocol):
 
 @contextmanager
 def already_written(address: str) -> Iterator[None]:
-    """Say of an error that the checkpoint itself is there all the same."""
+    """Add to an error that the checkpoint itself is written."""
     try:
         yield
     except CkptError as error:

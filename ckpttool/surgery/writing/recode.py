@@ -1,7 +1,7 @@
-"""Writing the values of a plan anew, as data shards of today's form.
+"""Rewriting the values of a plan, as data shards of today's form.
 
-Every value is read, checked and written again: little-endian, string lengths in their shortest
-spelling, and, if that is asked for, partitioned tensors as wholes.
+Every value is read, checked and written: little-endian, string lengths in their shortest form and,
+if requested, partitioned tensors as wholes.
 """
 
 from __future__ import annotations
@@ -32,18 +32,14 @@ from ckpttool.tensor.strings import encode_strings
 
 
 class RecodedStage:
-    """Puts the files of a plan beside their destination, every value written anew.
+    """Stages the files of a plan, every value rewritten.
 
     Args:
-        plan: what is written.
+        plan: the plan.
         staged: the set of files to add to.
         prefix: the destination.
         how: the layout.
-        on_progress: told bytes written and bytes to write.
-
-    Attributes:
-        bytes_written: bytes that were written so far.
-        notes: what the user should know of the writing.
+        on_progress: called with the bytes written and their total.
     """
 
     def __init__(
@@ -99,7 +95,7 @@ class RecodedStage:
             ]
             parts = tuple((part, entry) for part, entry in written if part is not None)
             if parts:
-                # Merging shards, TensorFlow gives this entry the first shard that has a slice.
+                # As TensorFlow's merging: this entry gets the first shard with a slice.
                 first = min(entry.shard_id for _, entry in parts)
                 whole = BundleEntry(tensor.entry.dtype, tensor.entry.shape, first)
                 entries[tensor.key] = whole._replace(slices=tuple(part for part, _ in parts))
@@ -164,7 +160,7 @@ class RecodedStage:
 
 
 def recoding_notes(plan: Plan, how: Recoding) -> list[str]:
-    """Check the slices of a plan that is to be written anew; return what the user should know.
+    """Check the slices of a plan to be rewritten; return notes for the user.
 
     Raises:
         CorruptError: slices of a tensor leave a gap or overlap.
@@ -184,20 +180,12 @@ def recoding_notes(plan: Plan, how: Recoding) -> list[str]:
 
 
 def _joins(tensor: PlannedTensor, how: Recoding) -> bool:
-    # TensorFlow would write slices of any dtype, but cannot put these together again.
+    # TensorFlow writes slices of any dtype, but cannot join these.
     return how.join_slices or not tensor.entry.dtype.joinable
 
 
 class _Shards:
-    """The data shards being written.
-
-    Args:
-        staged: the set of files that they are part of.
-        prefix: the destination.
-        count: how many there will be.
-        like: the permissions that they get.
-        in_order: whether no shard is written to after one with a higher number.
-    """
+    """The data shards being written; `in_order` if no shard is written after a later one."""
 
     def __init__(
         self, staged: StagedFiles, prefix: str, count: int, like: Permissions, *, in_order: bool
@@ -213,7 +201,7 @@ class _Shards:
         """Return a shard to write to."""
         file = self._files.get(shard_id)
         if file is None:
-            if self._in_order and self._files:  # more of them than files that can be open
+            if self._in_order and self._files:  # there may be more than can be open
                 next(reversed(self._files.values())).sync()
             path = shard_path(self._prefix, shard_id, self.count)
             file = self._files[shard_id] = self._staged.create(path, mode=0o600)

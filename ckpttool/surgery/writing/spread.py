@@ -1,4 +1,4 @@
-"""Which file each value goes to when all are written anew."""
+"""Distributing rewritten values over files."""
 
 from __future__ import annotations
 
@@ -8,19 +8,18 @@ from heapq import heapreplace
 from ckpttool.bundle.entry import MAX_SHARDS
 from ckpttool.errors import SurgeryError
 
-# Files that are filled in turn are open at the same time.
+# All these files are open at the same time.
 MAX_SPREAD = 512
 
 
 @dataclass(frozen=True, slots=True)
 class Recoding:
-    """How values are laid out anew.
+    """The layout of rewritten values.
 
     Attributes:
-        shards: how many data shards to spread them over, evenly by size; as many as the source has
-            if None.
-        max_shard_size: bytes at which another shard is begun, instead of a number of them; one
-            tensor, or one slice, may be larger than that.
+        shards: number of data shards, filled evenly by size; that of the source if None.
+        max_shard_size: bytes at which another shard is begun, instead of a number of shards; one
+            tensor, or one slice, may be larger.
         join_slices: store partitioned tensors as wholes.
     """
 
@@ -49,7 +48,7 @@ def spread(sizes: list[list[int]], how: Recoding, default: int) -> tuple[list[li
 
 
 def _one_after_another(sizes: list[list[int]], limit: int) -> tuple[list[list[int]], int]:
-    """Fill a file up to the limit before the next is begun."""
+    """Fill one file after another, each up to the limit."""
     number = filled = 0
     places = []
     for each in sizes:
@@ -65,7 +64,7 @@ def _one_after_another(sizes: list[list[int]], limit: int) -> tuple[list[list[in
 
 
 def _evenly(sizes: list[list[int]], count: int) -> list[list[int]]:
-    """Give each payload to the shard that has the fewest bytes so far."""
+    """Give each payload to the shard with the fewest bytes so far."""
     filled = [(0, shard_id) for shard_id in range(count)]
     places = []
     for each in sizes:

@@ -28,26 +28,22 @@ from ckpttool.surgery.writing.watch import Watch, carried_extents
 from ckpttool.tensor.dtypes import INT64, STRING
 from ckpttool.tensor.strings import encode_strings
 
-# Where bytes of the source lie in the destination: by (shard, offset, size) of the source.
+# (shard, offset, size) in the source -> (shard, offset) in the destination.
 _Moves = dict[tuple[int, int, int], tuple[int, int]]
 
 
 class Stage:
-    """Puts the files of a plan beside their destination.
+    """Stages the files of a plan beside their destination.
 
     Args:
-        plan: what is written.
+        plan: the plan.
         staged: the set of files to add to.
         prefix: the destination.
         watch: opens the data shards of the source.
-        on_progress: told bytes copied and bytes to copy.
-        data: how data shards get there.
+        on_progress: called with the bytes copied and their total.
+        data: how to carry data shards.
         compact: rewrite them without dead bytes.
-        follow_links: carry data shards along from wherever links lead.
-
-    Attributes:
-        bytes_written: bytes that were written so far; links and clones cost none.
-        notes: what the user should know of the writing.
+        follow_links: carry data shards from wherever links lead.
     """
 
     def __init__(
@@ -79,7 +75,7 @@ class Stage:
         self._extents = carried_extents(plan)
 
     def no_shards(self) -> Layout:
-        """Return the layout in which every shard stays what it is."""
+        """Return the layout with all shards unchanged."""
         shards = tuple(
             ShardReceipt(file.path, file.size or 0, "kept")
             for file in self._plan.source.bundle.shard_files()
@@ -179,7 +175,7 @@ class Stage:
 
     def _carry(self, old: int, path: str) -> tuple[StagedFile, Carried]:
         with self._watch.open(self._source_path(old)) as source:
-            if self._prefix == self._plan.source.prefix:  # in place, so a link stays one
+            if self._prefix == self._plan.source.prefix:  # in place: a link stays a link
                 link = self._staged.symlink(source, path)
                 if link is not None:
                     return link, "symlink"
@@ -197,7 +193,7 @@ class Stage:
     def _rewrite(
         self, old: int, path: str, shard_id: int, moves: _Moves
     ) -> tuple[StagedFile, Carried]:
-        """Write a shard of the kept tensors alone, in the order in which they lie."""
+        """Write a shard with only the kept tensors, in their order."""
         with self._watch.open(self._source_path(old)) as source:
             file = self._staged.create(path, mode=0o600)
             file.take_permissions(source.permissions)
@@ -222,7 +218,7 @@ class Stage:
         return entry
 
     def _count_copies(self, ids: dict[int, int]) -> None:
-        """Count the bytes to be copied, as far as that is known beforehand."""
+        """Count the bytes to copy, as far as known."""
         if self._compact:
             entries = (extent.entry for each in self._extents.values() for extent in each)
             places = {(entry.shard_id, entry.offset, entry.size) for entry in entries}
@@ -243,13 +239,7 @@ class Stage:
 
 
 def refuse_overlaps(plan: Plan) -> None:
-    """Refuse to compact shards in which tensors overlap in part.
-
-    Written one by one, a small file of such tensors could become any number of bytes.
-
-    Raises:
-        UnsupportedError: two do.
-    """
+    """Raise `UnsupportedError` if tensors overlap in part: compacting could make a huge file."""
     for shard_id, extents in carried_extents(plan).items():
         stop, places = 0, set()
         for extent in sorted(extents, key=lambda each: each.entry.offset):
@@ -270,7 +260,7 @@ def refuse_overlaps(plan: Plan) -> None:
 def write_counters(
     added: Iterable[AddedCounter], file: StagedFile, shard_id: int, *, big_endian: bool
 ) -> dict[str, BundleEntry]:
-    """Append what the source does not have to a data shard; return the entries by key."""
+    """Append new tensors to a data shard; return the entries by key."""
     entries = {}
     for counter in added:
         data = counter.stored(big_endian=big_endian)

@@ -1,4 +1,4 @@
-"""Taking back what was published, as long as it is not known to be right."""
+"""Taking back published files that fail their check."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from ckpttool.storage.staging import StagedFiles
 
 
 class Undo:
-    """Puts the old state back if what was published turns out not to be right.
+    """Puts the old state back if the block raises.
 
-    Until then the old index has a second name. What is undone is only what this set put there: a
-    trainer that saves a checkpoint of that name meanwhile writes into the very index of this set,
-    and what it writes must not vanish. All is done in the folder that the set was staged in.
+    Until then the old index has a second name. Only the files of this set are undone: a trainer
+    that saves a checkpoint of that name meanwhile writes into the same index file, and its data
+    must stay. Everything happens in the folder in which the set was staged.
 
     Raises:
-        SurgeryError: on leaving after an error, if that is how the error came about.
+        SurgeryError: after an error, if such a trainer caused it.
     """
 
     def __init__(self, prefix: str, staged: StagedFiles) -> None:
@@ -59,16 +59,16 @@ class Undo:
             error.message += f"; left behind, and {what}: {listed(left)}"
 
     def _put_back(self) -> list[str]:
-        """Put the old state back; return the new shards that had to stay."""
+        """Put the old state back; return new shards that could not be removed."""
         with contextlib.suppress(OSError):
             if self._inode(self._old) is not None:
                 self._folder.rename(self._old, self._name)
             elif self._before is None:
                 self._folder.unlink(self._name)
         if self._inode(self._name) != self._before:
-            return []  # it is the new index still, which has its shards
+            return []  # the new index is still there and needs its shards
         with contextlib.suppress(OSError):
-            # As long as the old index is not back for good, the new one needs its shards.
+            # The new index needs its shards until the old one is durably back.
             self._folder.sync()
             for shard in self._shards:
                 shard.take_back()

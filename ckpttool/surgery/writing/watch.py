@@ -1,4 +1,4 @@
-"""Telling whether the files of a source are still those that were read."""
+"""Detecting changes of the source's files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ckpttool.surgery.writing.links import refuse_foreign
 
 
 def carried_extents(plan: Plan) -> dict[int, list[SourceExtent]]:
-    """Return what is kept of each data shard of a bundle: its tensors, and an unchanged graph."""
+    """Return the kept extents of each data shard: tensors, and an unchanged graph."""
     extents: dict[int, list[SourceExtent]] = {}
     for tensor in plan.tensors:
         for part in tensor.parts:
@@ -30,18 +30,17 @@ def carried_extents(plan: Plan) -> dict[int, list[SourceExtent]]:
 
 
 class Watch:
-    """Notes what the files of a plan's source are, and looks again later.
+    """Notes the identities of the source's files, and compares them later.
 
-    Saving a checkpoint anew under its own name, TensorFlow renames new data shards into place
-    first and then writes the index over the old one. In between, the index that was read and the
-    shards do not belong together. So a shard that is younger than the index is read and checked;
-    copying a checkpoint may also make one so, which then costs the time of reading it.
+    To save a checkpoint again under its name, TensorFlow first renames new data shards into place
+    and then overwrites the index. In between, index and shards do not belong together. So a shard
+    younger than the index is read and checked (which also happens to some copied checkpoints).
 
     Raises:
         MissingFileError: a file is missing.
         TruncatedError: a shard is shorter than its tensors need it.
-        SurgeryError: the checkpoint is not the one any more that was read, or a younger shard does
-            not belong to the index.
+        SurgeryError: the checkpoint changed since it was read, or a younger shard does not belong
+            to the index.
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -50,24 +49,20 @@ class Watch:
         self._files: dict[str, Identity] = {}
         self._over = False
         if plan.source.generation == "V1":
-            self._index = ""  # each file tells of itself
+            self._index = ""  # V1: each file is its own index
             self._look_at_files()
             self.check()
             return
         index = plan.source.bundle.index
         self._index = index.path
         self._files[index.path] = index.identity
-        # Who had to wait for another run that changed the checkpoint in place finds shards gone.
+        # After waiting for another run that changed the checkpoint in place, shards may be gone.
         with self.guarding():
             for shard_id, found in carried_extents(plan).items():
                 self._look_at(shard_path(self._prefix, shard_id, index.header.num_shards), found)
 
     def refuse_foreign(self, *, follow: bool) -> None:
-        """Refuse data shards that must not be carried along, as carrying them would.
-
-        Raises:
-            SurgeryError: one lies neither with the checkpoint nor in its store.
-        """
+        """Raise `SurgeryError` for a data shard neither with the checkpoint nor in its store."""
         for path in self._files:
             if path != self._index and self._index:
                 with self.open(path) as file:
@@ -75,7 +70,7 @@ class Watch:
 
     @contextlib.contextmanager
     def guarding(self) -> Iterator[None]:
-        """Tell of a source that changes while it is read, not of what then looks damaged."""
+        """Report a change of the source instead of the damage that it causes."""
         try:
             yield
         except CkptError:
@@ -84,7 +79,7 @@ class Watch:
             raise
 
     def open(self, path: str) -> RandomAccessFile:
-        """Open a data shard: the one that was looked at, whatever has its name by now."""
+        """Open a data shard; refuse it if it was replaced."""
         file = RandomAccessFile(path)
         if file.identity != self._files.get(path):
             file.close()
@@ -92,7 +87,7 @@ class Watch:
         return file
 
     def check_last(self) -> None:
-        """Check right before the source itself is replaced; later looks would find that."""
+        """Check for the last time, right before the source itself is replaced."""
         self.check()
         self._over = True
 
@@ -100,8 +95,8 @@ class Watch:
         """Raise `SurgeryError` if a file has been replaced or written to.
 
         Args:
-            index: where the index is to be found now, if it has been replaced on purpose. Where
-                there is nothing, only the shards are looked at.
+            index: present path of the index, if it was replaced on purpose; if nothing is there,
+                only the shards are checked.
         """
         for path, identity in self._files.items():
             now = index if path == self._index and index is not None else path
@@ -116,7 +111,7 @@ class Watch:
 
     @property
     def files(self) -> Collection[str]:
-        """The files that belong together, and are what was read."""
+        """The files of the source."""
         return self._files.keys()
 
     def _look_at_files(self) -> None:
@@ -156,7 +151,7 @@ class Watch:
 
 
 def watched(plan: Plan, watch: Watch | None) -> Watch:
-    """Return a watch over the source of a plan: a new one, or one that still finds it the same.
+    """Return a new watch over the source of a plan, or the given one after a check.
 
     Raises:
         CkptError: as of `Watch`, or a file has been replaced or written to.

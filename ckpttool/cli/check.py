@@ -17,15 +17,15 @@ from ckpttool.render.check.words import summary
 from ckpttool.render.progress import ProgressBar
 
 EXAMPLES = (
-    ("ckpt check ckpts --against model.lock.json --update", "Write the lock, or write it anew."),
-    ("ckpt check ckpts --against model.lock.json", "Hold the latest checkpoint against it."),
-    ("ckpt check ckpts --against model.lock.json --kind weight", "Its weights alone."),
+    ("ckpt check ckpts --against model.lock.json --update", "Write or rewrite the lock file."),
+    ("ckpt check ckpts --against model.lock.json", "Check the latest checkpoint."),
+    ("ckpt check ckpts --against model.lock.json --kind weight", "Check only weights."),
     (
         "ckpt check ckpts --against model.lock.json --finite --format github",
-        "In a workflow of GitHub: also refuse NaN and Inf.",
+        "In a GitHub workflow; also refuse NaN and Inf.",
     ),
-    ("ckpt check model.ckpt-3 --graph", "Hold it against the variables of its MetaGraph."),
-    ("ckpt check ckpts/ckpt-10 --finite", "Look for NaN and Inf without a lock."),
+    ("ckpt check model.ckpt-3 --graph", "Compare with the variables of its MetaGraph."),
+    ("ckpt check ckpts/ckpt-10 --finite", "Look for NaN and Inf, without a lock file."),
 )
 _CODES = {"ok": DONE, "failed": NEGATIVE, "unknown": FAILED}
 _FOR_CHECKS = ("github", "junit")
@@ -38,20 +38,20 @@ _FOR_CHECKS = ("github", "junit")
     "--against",
     metavar="LOCK",
     type=click.Path(),
-    help="The lock: what `ckpt ls --json` printed once; - is standard input.",
+    help="Lock file: output of `ckpt ls --json` (- for stdin).",
 )
-@click.option("--update", is_flag=True, help="Write the lock instead of holding against it.")
-@click.option("--finite", is_flag=True, help="Read all numbers; refuse NaN and infinities.")
-@click.option("--graph", is_flag=True, help="Hold against the variables of its MetaGraph.")
-@click.option("--crc", is_flag=True, help="Compare each stored crc32c; put it into the lock.")
+@click.option("--update", is_flag=True, help="Write the lock file instead of checking against it.")
+@click.option("--finite", is_flag=True, help="Read all values; fail on NaN and Inf.")
+@click.option("--graph", is_flag=True, help="Compare with the variables of its MetaGraph.")
+@click.option("--crc", is_flag=True, help="Also compare stored crc32c; with --update, record them.")
 @click.option(
     "--ignore",
     metavar="PATTERN",
     multiple=True,
     type=options.TensorName(),
-    help="Leave out what this pattern selects, wherever it is.",
+    help="Ignore matching tensors, in the lock too.",
 )
-@click.option("--allow-extra", is_flag=True, help="Accept tensors that the lock does not have.")
+@click.option("--allow-extra", is_flag=True, help="Accept tensors that are not in the lock.")
 @options.format_options(*options.OUTPUT_FORMATS, *_FOR_CHECKS)
 @options.pass_settings
 def command(
@@ -67,11 +67,11 @@ def command(
     allow_extra: bool,
     format: str,
 ) -> int:
-    """Hold a checkpoint against a lock: its keys, dtypes and shapes.
+    """Check a checkpoint against a lock file (for CI).
 
-    The lock is a file kept with the program: the output of `ckpt ls --json`, or what --update
-    makes of it. Without --finite no data are read. Exits with 0 if the checkpoint is as it should
-    be, 1 if it is not, 2 if that cannot be told.
+    Compares keys, dtypes and shapes. The lock file is the output of `ckpt ls --json`, kept in the
+    repository, or written by --update. Data are read only for --finite. Exit code 0: passed, 1:
+    failed, 2: could not be checked.
     """
     if against is None and not finite and not graph:
         raise click.UsageError(

@@ -25,14 +25,20 @@ from ckpttool.surgery.writing.companions import META_MODES, MetaMode
 
 EXAMPLES = (
     ("ckpt convert-legacy old.ckpt-7 -o out/model.ckpt-7", "A V1 checkpoint as V2."),
-    ("ckpt convert-legacy runs -o runs-v2", "Every checkpoint of a folder, with its state file."),
+    ("ckpt convert-legacy runs -o runs-v2", "Every checkpoint in a folder, and its state file."),
     ("ckpt convert-legacy exports -o models", "Every version of an export as a SavedModel."),
     (
         "ckpt convert-legacy trained.ckpt-9 --like ckpts -o out/ckpt-1",
         "Variables of TensorFlow 1 as objects of a TF2 program.",
     ),
-    ("ckpt convert-legacy ckpts/ckpt-8 --to name-based -o out/names", "The other way."),
-    ("ckpt convert-legacy model.ckpt-3 --to v1 -o out/old.ckpt", "For readers of 2016."),
+    (
+        "ckpt convert-legacy ckpts/ckpt-8 --to name-based -o out/names",
+        "Objects of a TF2 program as names of TensorFlow 1.",
+    ),
+    (
+        "ckpt convert-legacy model.ckpt-3 --to v1 -o out/old.ckpt",
+        "A V2 checkpoint as V1, for old programs.",
+    ),
 )
 
 
@@ -43,18 +49,18 @@ EXAMPLES = (
     "--output",
     metavar="DST",
     type=click.Path(),
-    help="Prefix of the new checkpoint; a folder where SRC is a folder or an export.",
+    help="Prefix of the new checkpoint; a folder if SRC is a folder or an export.",
 )
 @click.option(
     "--to",
     type=click.Choice(TARGET_FORMS),
-    help="What to make: v2 unless given; of an export, a SavedModel.",
+    help="Target form (default: v2; of an export, a SavedModel).",
 )
 @click.option(
     "--like",
     metavar="REFERENCE",
     type=options.CheckpointPath(),
-    help="Become object-based after the example of this checkpoint.",
+    help="Make it object-based, with the objects of this checkpoint.",
 )
 @click.option(
     "--map",
@@ -62,33 +68,35 @@ EXAMPLES = (
     metavar="FILE",
     multiple=True,
     type=click.Path(),
-    help="Names from a file, as ckpt rename --map reads it; with --like, to those of REFERENCE.",
+    help="Rename first, as `ckpt rename --map`; with --like, to names of REFERENCE.",
 )
 @click.option(
     "--table",
     "tables",
     metavar="NAME",
     multiple=True,
-    help="Names by rules that come with ckpt, those of ckpt rename.",
+    help="Rename first by a built-in table, as `ckpt rename --table`.",
 )
-@click.option("--join-slices", is_flag=True, help="Store partitioned tensors as wholes.")
-@click.option(
-    "--shards", metavar="N", type=click.IntRange(1, 512), help="Spread over N data shards."
-)
+@click.option("--join-slices", is_flag=True, help="Join the slices of partitioned tensors.")
+@click.option("--shards", metavar="N", type=click.IntRange(1, 512), help="Write N data shards.")
 @click.option(
     "--max-shard-size",
     metavar="SIZE",
     type=options.ByteSize(),
-    help="Begin another data shard at this size, such as 2GiB.",
+    help="Start a new data shard at this size, e.g. 2GiB.",
 )
 @click.option("-n", "--dry-run", is_flag=True, help=DRY_RUN)
-@click.option("--force", is_flag=True, help="Replace what is at DST; do without missing assets.")
-@click.option("--update-state", is_flag=True, help="Make it the latest in its folder's state file.")
+@click.option("--force", is_flag=True, help="Replace what exists at DST; accept missing assets.")
+@click.option(
+    "--update-state",
+    is_flag=True,
+    help="Record the result as the latest in the folder's state file.",
+)
 @click.option(
     "--meta",
     type=click.Choice(META_MODES),
     default="auto",
-    help="The .meta file: auto carries it where no key changed, its Saver brought up to date.",
+    help="The .meta file; auto copies it with an updated Saver if no key changed.",
 )
 @FOLLOW_LINKS
 @LOCK_TIMEOUT_OPTION
@@ -113,11 +121,11 @@ def command(
     lock_timeout: float,
     format: str,
 ) -> None:
-    """Bring a checkpoint or an export of an old form up to date.
+    """Convert old checkpoints and exports to today's formats.
 
-    Checkpoints of format V1, big-endian ones and old strings become V2 as TensorFlow writes it
-    today; a SessionBundle export becomes a SavedModel; with --like, names of TensorFlow 1 become
-    objects. A folder means every checkpoint in it.
+    V1 checkpoints, big-endian ones and old string tensors become V2 as TensorFlow writes it today;
+    a SessionBundle export becomes a SavedModel; with --like, a name-based checkpoint becomes
+    object-based. A folder means every checkpoint in it.
     """
     if output is None and not dry_run:
         raise click.UsageError("-o DST says where to write")

@@ -23,13 +23,13 @@ from ckpttool.render.diff import text as render
 from ckpttool.render.progress import ProgressBar
 
 EXAMPLES = (
-    ("ckpt diff ckpts/ckpt-8 ckpts/ckpt-10", "What changed in two steps of training."),
-    ("ckpt diff ckpts", "The latest checkpoint of a folder against the one before it."),
+    ("ckpt diff ckpts/ckpt-8 ckpts/ckpt-10", "What changed between two steps of training."),
+    ("ckpt diff ckpts", "The latest checkpoint in a folder and the one before it."),
     ("ckpt diff ckpts/ckpt-9 ckpts --kind weight --rtol 1e-5", "Weights, with a tolerance."),
     ("ckpt diff ckpts/ckpt-9 ckpts --name-status", "A letter and a name for each difference."),
     ("ckpt diff ckpts/ckpt-9 ckpts --quiet || echo changed", "Only the exit code."),
-    ("ckpt diff ckpts model.ckpt-3 --json", "Everything that is known, for programs."),
-    ("ckpt diff model.ckpt-3 saved_model --graph", "The graphs in place of the tensors."),
+    ("ckpt diff ckpts model.ckpt-3 --json", "The whole comparison, for programs."),
+    ("ckpt diff model.ckpt-3 saved_model --graph", "The graphs instead of the tensors."),
     ("ckpt diff --series ckpts net/l1", "How tensors change from one checkpoint to the next."),
 )
 _VIEWS = ("stat", "name-only", "name-status")
@@ -45,30 +45,30 @@ _TOLERANCE = click.FloatRange(0)
     metavar="PATTERN",
     multiple=True,
     type=options.TensorName(),
-    help="Take what this pattern selects for not there.",
+    help="Ignore matching tensors on both sides.",
 )
-@click.option("-a", "--all", is_flag=True, help="Show what is equal, too.")
-@click.option("--exact", is_flag=True, help="Read everything, and compare it byte for byte.")
-@click.option("--rtol", metavar="X", type=_TOLERANCE, help="Relative tolerance; 0 by default.")
-@click.option("--atol", metavar="X", type=_TOLERANCE, help="Absolute tolerance; 0 by default.")
-@click.option("--equal-nan", is_flag=True, help="Let NaN equal NaN.")
-@click.option("--stat", is_flag=True, help="Print sums only.")
-@click.option("--name-only", is_flag=True, help="Print names only.")
+@click.option("-a", "--all", is_flag=True, help="Also show equal tensors.")
+@click.option("--exact", is_flag=True, help="Read both sides and compare them byte for byte.")
+@click.option("--rtol", metavar="X", type=_TOLERANCE, help="Relative tolerance (default: 0).")
+@click.option("--atol", metavar="X", type=_TOLERANCE, help="Absolute tolerance (default: 0).")
+@click.option("--equal-nan", is_flag=True, help="Treat NaN as equal to NaN.")
+@click.option("--stat", is_flag=True, help="Print only totals.")
+@click.option("--name-only", is_flag=True, help="Print only names.")
 @click.option(
     "--name-status",
     is_flag=True,
-    help="Print names with a letter: A added, D removed, R renamed, T type, M modified.",
+    help="Print names with a letter: A added, D removed, R renamed, T type changed, M modified.",
 )
-@click.option("-q", "--quiet", is_flag=True, help="Print nothing; the exit code tells.")
+@click.option("-q", "--quiet", is_flag=True, help="Print nothing; only set the exit code.")
 @click.option(
     "--rename-map",
     metavar="FILE",
     type=click.Path(),
-    help="Write the renames as a map for `ckpt rename`; - is standard output.",
+    help="Write detected renames as a map for `ckpt rename` (- for stdout).",
 )
-@click.option("--force", is_flag=True, help="Replace FILE of --rename-map.")
-@click.option("--graph", is_flag=True, help="Compare the MetaGraphs in place of the tensors.")
-@click.option("--series", is_flag=True, help="Follow tensors through the folder A.")
+@click.option("--force", is_flag=True, help="Replace an existing --rename-map file.")
+@click.option("--graph", is_flag=True, help="Compare the MetaGraphs instead of the tensors.")
+@click.option("--series", is_flag=True, help="Follow tensors through all checkpoints of folder A.")
 @options.jobs_option("Compare")
 @options.format_options()
 @options.pass_settings
@@ -94,11 +94,11 @@ def command(
     jobs: int | None,
     format: str,
 ) -> int:
-    """Tell what changed from checkpoint A to checkpoint B.
+    """Show what changed between checkpoints A and B.
 
-    Tensors of the same dtype, shape, size and crc32c are equal by the two indexes, and nothing of
-    them is read unless --exact is given. Equal content under another key is a rename. Exits with
-    0 if there is no difference, 1 if there is one, 2 if something could not be read.
+    Tensors with the same dtype, shape, size and crc32c count as equal and are not read, except
+    with --exact. Equal content under another key is a rename. Exit code 0: no difference, 1:
+    differences, 2: something could not be read.
     """
     if force and rename_map in (None, "-"):
         raise click.UsageError("--force goes with --rename-map FILE")

@@ -14,15 +14,15 @@ from ckpttool.query.metagraph.document import GRAPH_FORMS, GraphForm
 EXAMPLES = (
     (
         "ckpt export-meta-json saved_model --select meta_info_def,signature_def",
-        "Who wrote it, and how to call it.",
+        "Its producer and its signatures.",
     ),
-    ("ckpt export-meta-json model.ckpt-3 --decode-collections", "Its variables, readable."),
+    ("ckpt export-meta-json model.ckpt-3 --decode-collections", "With its variables as messages."),
     ("ckpt export-meta-json saved_model --elide-constants=1024", "Without large constants."),
     ("ckpt export-meta-json saved_model --saved-model -o model.json", "All MetaGraphs."),
-    ("ckpt export-meta-json model.ckpt-3 -o graph.pbtxt", "As protobuf's text."),
+    ("ckpt export-meta-json model.ckpt-3 -o graph.pbtxt", "As text protobuf."),
     (
         "ckpt export-meta-json saved_model | ckpt export-meta-json --from-json - -o graph.meta",
-        "There and back.",
+        "To JSON and back.",
     ),
 )
 _ELIDE = "--elide-constants"
@@ -45,37 +45,39 @@ class ExportCommand(options.Command):
 @click.option(
     "--to",
     type=click.Choice(GRAPH_FORMS),
-    help="What to write; by default what the name of the output ends in, else JSON.",
+    help="Output form (default: from the ending of the output's name, else JSON).",
 )
-@click.option("--from-json", is_flag=True, help="META is JSON of such a file, or - for stdin.")
-@click.option("-o", "--output", metavar="FILE", type=click.Path(), help="Write to a file.")
-@click.option("--force", is_flag=True, help="Replace the file if it exists.")
+@click.option("--from-json", is_flag=True, help="Read META as JSON (- for stdin).")
+@click.option(
+    "-o", "--output", metavar="FILE", type=click.Path(), help="Write to FILE instead of stdout."
+)
+@click.option("--force", is_flag=True, help="Replace an existing file.")
 @click.option(
     "--tag-set",
     metavar="TAG[,TAG...]",
-    help="The MetaGraph of a SavedModel that has these tags.",
+    help="Choose the MetaGraph of a SavedModel by its tags.",
 )
-@click.option("--saved-model", is_flag=True, help="The SavedModel as a whole.")
+@click.option("--saved-model", is_flag=True, help="Print the whole SavedModel message.")
 @click.option(
     "--select",
     metavar="FIELD[,FIELD...]",
-    help="Only these fields of the MetaGraph.",
+    help="Print only these fields of the MetaGraph.",
 )
-@click.option("--decode-collections", is_flag=True, help="Show what is serialized in collections.")
+@click.option("--decode-collections", is_flag=True, help="Decode the messages inside collections.")
 @click.option(
     _ELIDE,
     metavar="BYTES",
     type=click.IntRange(0),
-    help=f"Size and digest for larger constants; {_DEFAULT_ELIDE} without =BYTES.",
+    help=f"Replace constants larger than BYTES (default: {_DEFAULT_ELIDE}) by size and digest.",
 )
 @click.option(
     "--indent",
     metavar="N",
     type=click.IntRange(0, 16),
-    help=f"Blanks for each level of JSON; {_INDENT} unless given.",
+    help=f"Indentation of JSON (default: {_INDENT}).",
 )
-@click.option("--compact", is_flag=True, help="JSON on one line.")
-@click.option("--strict", is_flag=True, help="Refuse what the output cannot hold.")
+@click.option("--compact", is_flag=True, help="Print JSON on one line.")
+@click.option("--strict", is_flag=True, help="Fail if the output form cannot hold everything.")
 @options.pass_settings
 def command(
     settings: options.Settings,
@@ -93,11 +95,11 @@ def command(
     compact: bool,
     strict: bool,
 ) -> None:
-    """Print a MetaGraph as JSON, in protobuf's mapping, with nothing lost.
+    """Print a MetaGraph as JSON (protobuf's JSON mapping), without loss.
 
-    META is a .meta file, saved_model.pb, fingerprint.pb or the text of one, the folder of a
-    SavedModel or SessionBundle export, or a checkpoint that has a graph. Of a SavedModel with
-    several MetaGraphs --tag-set takes one and --saved-model all.
+    META is a .meta file, saved_model.pb, fingerprint.pb, their text form (.pbtxt), the folder of
+    a SavedModel or SessionBundle export, or a checkpoint with a graph. For a SavedModel with
+    several MetaGraphs, --tag-set chooses one and --saved-model prints all.
     """
     form = output_form(cast("GraphForm | None", to), output, from_json=from_json)
     if form != "json" and (decode_collections or elide_constants is not None):

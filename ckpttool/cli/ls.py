@@ -26,39 +26,39 @@ if TYPE_CHECKING:
 
 _MOST_NAMED = 20  # damaged tensors
 EXAMPLES = (
-    ("ckpt ls ckpts", "The latest checkpoint of a folder."),
-    ("ckpt ls -d ckpts", "The checkpoints of the folder themselves."),
+    ("ckpt ls ckpts", "The latest checkpoint in a folder."),
+    ("ckpt ls -d ckpts", "All checkpoints in a folder."),
     ("ckpt ls ckpts/ckpt-10 'net/**' --kind weight", "The weights below a scope."),
     ("ckpt ls ckpts --sort bytes --limit 10", "The ten largest tensors."),
     ("ckpt ls ckpts --tree --depth 2", "The objects of a TF2 checkpoint, two levels deep."),
-    ("ckpt ls ckpts --json", "Everything the index says, for programs."),
+    ("ckpt ls ckpts --json", "Everything in the index, for programs."),
 )
 
 
 @options.command("ls", examples=EXAMPLES)
 @options.path_argument()
 @options.selection_options
-@click.option("-d", "--checkpoints", is_flag=True, help="List the checkpoints of the folder.")
+@click.option("-d", "--checkpoints", is_flag=True, help="List the checkpoints in a folder.")
 @click.option("-l", "--long", is_flag=True, help="Add shard, offset, crc32c and slices.")
 @click.option(
     "--sort",
     type=click.Choice(SORT_ORDERS),
     default="key",
-    help="Order of the rows; by key unless given.",
+    help="Row order (default: key).",
 )
-@click.option("--limit", metavar="N", type=click.IntRange(0), help="At most so many rows.")
-@click.option("--tree", is_flag=True, help="Draw the object graph, or the scopes, as a tree.")
+@click.option("--limit", metavar="N", type=click.IntRange(0), help="Print at most N rows.")
+@click.option("--tree", is_flag=True, help="Draw the object graph (or the scopes) as a tree.")
 @click.option(
     "--depth",
     metavar="N",
     type=click.IntRange(1),
-    help="Sum up by scopes of N segments; with --tree, draw N levels.",
+    help="Subtotals by scopes of N segments; with --tree, draw N levels.",
 )
 @click.option("--collapse", is_flag=True, help="Fold numbered layers into one row.")
 @click.option(
     "--object-paths/--keys",
     "object_paths",
-    help="Name tensors by object path, or by key, which is the default.",
+    help="Name tensors by object path or by key (default: key).",
 )
 @options.format_options()
 @options.pass_settings
@@ -78,9 +78,8 @@ def command(
 ) -> None:
     """List the tensors of a checkpoint: key, dtype, shape, kind and bytes.
 
-    Only the index is read, so this works on a checkpoint of any size, and without its data
-    shards. PATTERN is a key, an object path, a scope, a glob, =NAME, re:REGEX or @FILE; see
-    ckpt-selection(7).
+    Reads only the index, so any size is fast and data shards may be missing. PATTERN is a key,
+    an object path, a scope, a glob, =NAME, re:REGEX or @FILE; see ckpt-selection(7).
     """
     if checkpoints + tree + collapse > 1 or (depth is not None and (checkpoints or collapse)):
         raise click.UsageError("--checkpoints, --collapse and --tree or --depth exclude each other")

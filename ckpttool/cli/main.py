@@ -44,17 +44,19 @@ class CommandEntry:
 COMMANDS: Mapping[str, CommandEntry] = {
     "ls": CommandEntry("ckpttool.cli.ls", "List tensors: key, dtype, shape, kind and bytes."),
     "show": CommandEntry("ckpttool.cli.show", "Print values and statistics, or a summary."),
-    "diff": CommandEntry("ckpttool.cli.diff", "Tell what changed between two checkpoints."),
-    "rename": CommandEntry("ckpttool.cli.rename", "Give tensors and objects other names."),
+    "diff": CommandEntry("ckpttool.cli.diff", "Show what changed between two checkpoints."),
+    "rename": CommandEntry("ckpttool.cli.rename", "Rename tensors and objects."),
     "prune": CommandEntry("ckpttool.cli.prune", "Drop tensors, such as optimizer state."),
     "export-meta-json": CommandEntry(
-        "ckpttool.cli.export_meta_json", "Print a MetaGraph as JSON, and make one of JSON."
+        "ckpttool.cli.export_meta_json", "Convert a MetaGraph to JSON and back."
     ),
     "convert-legacy": CommandEntry(
-        "ckpttool.cli.convert_legacy", "Bring checkpoints and exports of old forms up to date."
+        "ckpttool.cli.convert_legacy", "Convert old checkpoints and exports to today's formats."
     ),
-    "verify": CommandEntry("ckpttool.cli.verify", "Find damage, all of it."),
-    "check": CommandEntry("ckpttool.cli.check", "Hold a checkpoint against a lock, as in CI."),
+    "verify": CommandEntry(
+        "ckpttool.cli.verify", "Verify checksums and structure; report all damage."
+    ),
+    "check": CommandEntry("ckpttool.cli.check", "Check a checkpoint against a lock file (for CI)."),
 }
 
 
@@ -132,10 +134,10 @@ class CommandTable(click.Group):
 )
 @click.pass_context
 def cli(ctx: click.Context) -> None:
-    """Look into TensorFlow checkpoints and operate on them, without TensorFlow.
+    """Inspect, compare, verify and edit TensorFlow checkpoints, without TensorFlow.
 
-    A checkpoint is named by its prefix, by any of its files, by its folder (the latest one) or
-    by a SavedModel. Every option can come from the environment: CKPT_LS_FORMAT is --format of
+    Name a checkpoint by its prefix, by any of its files, by its folder (the latest checkpoint) or
+    by a SavedModel. Options can also be set in the environment: CKPT_LS_FORMAT is --format of
     `ckpt ls`.
     """
     if ctx.invoked_subcommand is None:

@@ -200,14 +200,14 @@ def general_options() -> list[click.Parameter]:
             count=True,
             expose_value=False,
             callback=_add_verbosity,
-            help="Tell more on stderr; twice shows tracebacks.",
+            help="Print details to stderr; given twice, also tracebacks.",
         ),
         click.Option(
             ["--color"],
             type=click.Choice(COLOR_CHOICES),
             expose_value=False,
             callback=_set_color,
-            help="When to use colours; by default on a terminal.",
+            help="Use colour: auto means only on a terminal.",
         ),
     ]
 
@@ -252,7 +252,7 @@ def filter_options(function: F) -> F:
             metavar="PATTERN",
             multiple=True,
             type=TensorName(),
-            help="Take in what this pattern selects. Of -i and -x the later wins.",
+            help="Include matching tensors. The last matching -i or -x decides.",
         ),
         click.option(
             "-x",
@@ -260,14 +260,14 @@ def filter_options(function: F) -> F:
             metavar="PATTERN",
             multiple=True,
             type=TensorName(),
-            help="Leave out what this pattern selects.",
+            help="Exclude matching tensors.",
         ),
         click.option(
             "--kind",
             metavar="KIND[,KIND...]",
             multiple=True,
             type=KindList(),
-            help=f"Only tensors of this kind: {', '.join(KINDS)}.",
+            help=f"Only tensors of these kinds: {', '.join(KINDS)}.",
         ),
     )
     decorated: Any = with_selector
@@ -325,14 +325,14 @@ def format_options(*formats: str) -> Callable[[F], F]:
         is_eager=True,
         expose_value=False,
         callback=_note_json,
-        help="Short for --format json.",
+        help="Same as --format json.",
     )
     format_option = click.option(
         "--format",
         "format",
         type=click.Choice(known),
         callback=_choose_format,
-        help="How to print; by default table on a terminal, plain elsewhere.",
+        help="Output format. Default: table on a terminal, plain elsewhere.",
     )
 
     def add(function: F) -> F:
@@ -352,7 +352,7 @@ def jobs_option(what: str) -> Callable[[F], F]:
         "--jobs",
         metavar="N",
         type=click.IntRange(1),
-        help=f"{what} with N threads; by default as many as there are processors.",
+        help=f"{what} with N threads (default: one per processor).",
     )
 
 

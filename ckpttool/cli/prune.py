@@ -17,11 +17,14 @@ if TYPE_CHECKING:
     from ckpttool.surgery.writing.write import Writing
 
 EXAMPLES = (
-    ("ckpt prune ckpts --optimizer -o out/ckpt-1", "No optimizer state."),
-    ("ckpt prune ckpts --slots -o out/ckpt-2 --compact", "No slots, and no room taken by them."),
-    ("ckpt prune ckpts --weights-only -o out/ckpt-3 -n", "Print what would go."),
-    ("ckpt prune ckpts --drop iterator -o out/ckpt-4", "What a pattern selects goes."),
-    ("ckpt prune ckpts --keep 'net/**' -o out/ckpt-5", "What no pattern selects goes."),
+    ("ckpt prune ckpts --optimizer -o out/ckpt-1", "Drop all optimizer state."),
+    ("ckpt prune ckpts --slots -o out/ckpt-2 --compact", "Drop slots and free their space."),
+    ("ckpt prune ckpts --weights-only -o out/ckpt-3 -n", "Print the plan only."),
+    ("ckpt prune ckpts --drop iterator -o out/ckpt-4", "Drop what matches a pattern."),
+    (
+        "ckpt prune ckpts --keep 'net/**' -o out/ckpt-5",
+        "Drop everything but what matches a pattern.",
+    ),
 )
 
 
@@ -32,18 +35,18 @@ EXAMPLES = (
     metavar="PATTERN",
     multiple=True,
     type=options.TensorName(),
-    help="Drop what this pattern selects.",
+    help="Drop matching tensors.",
 )
 @click.option(
     "--keep",
     metavar="PATTERN",
     multiple=True,
     type=options.TensorName(),
-    help="Keep it in any case; alone, drop all else.",
+    help="Keep matching tensors whatever else is dropped; alone, drop all others.",
 )
-@click.option("--slots", is_flag=True, help="Drop the slot variables of optimizers.")
-@click.option("--optimizer", is_flag=True, help="Drop all state of optimizers, slots too.")
-@click.option("--weights-only", is_flag=True, help="Drop all but weights.")
+@click.option("--slots", is_flag=True, help="Drop optimizer slot variables.")
+@click.option("--optimizer", is_flag=True, help="Drop all optimizer state, slots included.")
+@click.option("--weights-only", is_flag=True, help="Drop everything but weights.")
 @write_options
 @options.format_options(*FORMATS)
 @options.pass_settings
@@ -58,10 +61,10 @@ def command(
     destination: Destination,
     format: str,
 ) -> None:
-    """Drop tensors; TensorFlow restores what is left without complaint.
+    """Drop tensors, such as optimizer state; TensorFlow restores the rest.
 
-    In an object-based checkpoint the object graph follows. Data shards are carried over whole,
-    by link where that is possible; with --compact they are rewritten without what was dropped.
+    The object graph of an object-based checkpoint is updated. Data shards are linked where
+    possible, else copied; --compact rewrites them without the dropped tensors.
     """
     if not (drop or keep or slots or optimizer or weights_only):
         raise click.UsageError("nothing says what to drop")

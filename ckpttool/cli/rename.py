@@ -20,16 +20,16 @@ if TYPE_CHECKING:
     from ckpttool.surgery.writing.write import Writing
 
 EXAMPLES = (
-    ("ckpt rename ckpts net=model -o out/ckpt-1", "An object, and all that is below it."),
-    ("ckpt rename ckpts net/l1=net/dense -o out/ckpt-2 -n", "Print what would become of it."),
+    ("ckpt rename ckpts net=model -o out/ckpt-1", "An object and everything below it."),
+    ("ckpt rename ckpts net/l1=net/dense -o out/ckpt-2 -n", "Print the plan only."),
     (
         "ckpt rename ckpts --sub 'l(\\d+)' 'layer_\\1' -o out/ckpt-3",
-        "Every name that an expression matches.",
+        "Every name that a regular expression matches.",
     ),
     ("ckpt rename ckpts --map names.tsv -o out/ckpt-4", "Names from a file."),
-    ("ckpt rename model.ckpt-3 --prefix tower/ -o out/model.ckpt", "A scope around all names."),
-    ("ckpt rename model.ckpt-3 --promote-ema --in-place", "Averages in place of weights."),
-    ("ckpt rename rnn.ckpt-7 --table tf1-rnn -o out/rnn.ckpt", "Cells of TensorFlow 0.12."),
+    ("ckpt rename model.ckpt-3 --prefix tower/ -o out/model.ckpt", "One scope around all names."),
+    ("ckpt rename model.ckpt-3 --promote-ema --in-place", "Moving averages instead of weights."),
+    ("ckpt rename rnn.ckpt-7 --table tf1-rnn -o out/rnn.ckpt", "RNN cells of TensorFlow 0.12."),
 )
 
 
@@ -48,7 +48,7 @@ def _print_tables(ctx: click.Context, param: click.Parameter, value: bool) -> No
     metavar="REGEX REPLACEMENT",
     nargs=2,
     multiple=True,
-    help="Replace what an expression matches anywhere in a name.",
+    help="Replace every match of a regular expression in a name.",
 )
 @click.option(
     "--map",
@@ -56,34 +56,36 @@ def _print_tables(ctx: click.Context, param: click.Parameter, value: bool) -> No
     metavar="FILE",
     multiple=True,
     type=click.Path(),
-    help="Rules from a file: a JSON object, or two columns; - is standard input.",
+    help="Read rules from a file: a JSON object or two columns (- for stdin).",
 )
 @click.option(
     "--table",
     metavar="NAME",
     multiple=True,
-    help="Rules that come with ckpt; --list-tables names them.",
+    help="Use a built-in table of rules; see --list-tables.",
 )
 @click.option(
-    "--strip-prefix", metavar="TEXT", multiple=True, help="Take text off the front of names."
+    "--strip-prefix", metavar="TEXT", multiple=True, help="Remove TEXT from the start of names."
 )
 @click.option(
     "--prefix",
     metavar="TEXT",
     multiple=True,
-    help="Put text before all names; a scope ends in a slash.",
+    help="Put TEXT before all names; end a scope with a slash.",
 )
 @click.option(
-    "--promote-ema", is_flag=True, help="Exchange weights and their moving averages, before rules."
+    "--promote-ema",
+    is_flag=True,
+    help="Swap weights and their moving averages before the rules apply.",
 )
-@click.option("--strict", is_flag=True, help="Refuse if there is a name that no rule matches.")
+@click.option("--strict", is_flag=True, help="Fail if a name matches no rule.")
 @click.option(
     "--list-tables",
     is_flag=True,
     is_eager=True,
     expose_value=False,
     callback=_print_tables,
-    help="Print the names of the tables, and exit.",
+    help="Print the built-in tables and exit.",
 )
 @write_options
 @options.format_options(*FORMATS)
@@ -102,11 +104,11 @@ def command(
     destination: Destination,
     format: str,
 ) -> None:
-    """Give tensors other names, and in an object-based checkpoint the objects that hold them.
+    """Rename tensors, and the objects that hold them in an object-based checkpoint.
 
-    OLD is a key, an object path or a scope. All rules look at the names as they are, and the
-    first that matches a name decides: OLD=NEW first, then the options as they stand. No tensor
-    is moved: data shards are carried over whole, by link where that is possible.
+    OLD is a key, an object path or a scope. All rules apply to the original names, so swaps work;
+    the first rule that matches a name decides: OLD=NEW first, then options in their order. Tensor
+    data are not rewritten: data shards are linked where possible, else copied.
     """
     rules: list[RenameRule] = [rule_kinds.parse_move(text) for text in moves]
     given: dict[str, tuple[object, ...]] = {

@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 _BINS = 32
 _VALUE_FORMATS = ("table", "plain", "json", "jsonl")
 EXAMPLES = (
-    ("ckpt show ckpts", "What the latest checkpoint of a folder is, in short."),
+    ("ckpt show ckpts", "A summary of the latest checkpoint in a folder."),
     ("ckpt show ckpts net/l1/kernel", "The values of a tensor."),
-    ("ckpt show ckpts 'net/l1/kernel[0:4,-1]'", "Part of it; no other bytes are read."),
-    ("ckpt show ckpts 'net/**/bias' --precision 3", "All tensors that a pattern selects."),
-    ("ckpt show ckpts --stats --kind weight", "Statistics of all weights, in one table."),
+    ("ckpt show ckpts 'net/l1/kernel[0:4,-1]'", "A part of it; only these bytes are read."),
+    ("ckpt show ckpts 'net/**/bias' --precision 3", "All tensors that match a pattern."),
+    ("ckpt show ckpts --stats --kind weight", "Statistics of all weights in one table."),
     ("ckpt show ckpts net/l1/kernel --out kernel.npy", "The tensor as a NumPy file."),
-    ("ckpt show saved_model --graph", "All about the graph, and its variables."),
+    ("ckpt show saved_model --graph", "The graph in detail, and its variables."),
 )
 
 
@@ -33,14 +33,18 @@ EXAMPLES = (
 @options.path_argument()
 @options.key_arguments()
 @options.filter_options
-@click.option("--graph", is_flag=True, help="All about the MetaGraph beside the tensors.")
-@click.option("--full", is_flag=True, help="Leave nothing out, however much it is.")
+@click.option("--graph", is_flag=True, help="Describe the MetaGraph instead of the tensors.")
+@click.option("--full", is_flag=True, help="Print everything, without ellipsis.")
 @click.option(
-    "--precision", metavar="N", type=click.IntRange(0, 99), help="In text, at most N decimals."
+    "--precision", metavar="N", type=click.IntRange(0, 99), help="Print at most N decimals."
 )
-@click.option("--stats", is_flag=True, help="Only statistics; of all tensors where none is chosen.")
-@click.option("--out", metavar="FILE.npy", type=click.Path(), help="Write the tensor as a file.")
-@click.option("--force", is_flag=True, help="Let --out replace a file.")
+@click.option(
+    "--stats", is_flag=True, help="Print only statistics; of all tensors if no KEY is given."
+)
+@click.option(
+    "--out", metavar="FILE.npy", type=click.Path(), help="Write one tensor to a NumPy file."
+)
+@click.option("--force", is_flag=True, help="Replace an existing --out file.")
 @options.format_options()
 @options.pass_settings
 def command(
@@ -56,11 +60,11 @@ def command(
     force: bool,
     format: str,
 ) -> None:
-    """Print the values of tensors exactly as they are stored, or what a checkpoint is in short.
+    """Print tensor values exactly as stored, or a summary of the checkpoint.
 
-    KEY is a key or an object path, with a NumPy index such as [0:4,:] behind it if only a part
-    is wanted, or a pattern. The middle of a tensor of more than 1,000 elements is left out. Each
-    tensor is checked against its crc32c before it is printed; a part cannot be.
+    KEY is a key, an object path or a pattern; a NumPy index such as [0:4,:] after a name selects
+    a part. Tensors of more than 1,000 elements are abbreviated. The crc32c of each tensor is
+    checked before it is printed; that of a part cannot be.
     """
     if format not in _VALUE_FORMATS and not stats:
         raise click.UsageError(

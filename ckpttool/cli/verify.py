@@ -19,17 +19,17 @@ from ckpttool.render.progress import ProgressBar
 
 EXAMPLES = (
     ("ckpt verify ckpts/ckpt-10", "Check every byte of a checkpoint."),
-    ("ckpt verify ckpts", "All checkpoints of a folder, and what lies beside them."),
-    ("ckpt verify ckpts --fast", "Indexes and sizes of files alone; no data are read."),
-    ("ckpt verify ckpts --strict --json", "Take warnings for damage; tell programs."),
-    ("ckpt verify saved_model -j 4", "The variables of a SavedModel, with four threads."),
+    ("ckpt verify ckpts", "All checkpoints in a folder, and stray files."),
+    ("ckpt verify ckpts --fast", "Only indexes and file sizes."),
+    ("ckpt verify ckpts --strict --json", "Warnings count as damage; output for programs."),
+    ("ckpt verify saved_model -j 4", "A SavedModel, with four threads."),
 )
 
 
 @options.command("verify", examples=EXAMPLES)
 @options.path_argument("paths", metavar="PATH...", nargs=-1)
-@click.option("--fast", is_flag=True, help="Read no data: check indexes and sizes of files.")
-@click.option("--strict", is_flag=True, help="Take warnings for damage.")
+@click.option("--fast", is_flag=True, help="Check only indexes and file sizes; read no data.")
+@click.option("--strict", is_flag=True, help="Treat warnings as damage.")
 @options.jobs_option("Read")
 @options.format_options()
 @options.pass_settings
@@ -41,12 +41,10 @@ def command(
     jobs: int | None,
     format: str,
 ) -> int:
-    """Find damage: everything that is wrong with a checkpoint, not the first thing only.
+    """Verify checksums and structure; report all damage.
 
-    Every byte of index and data is read and held against its checksum. PATH is the address of a
-    checkpoint, or a folder: all checkpoints in it are checked, and files that belong to none are
-    told of. Exits with 0 if all is sound, 1 if there is damage, 2 if something could not be
-    checked.
+    Reads every byte of index and data. For a folder, checks all checkpoints in it and reports
+    files that belong to none. Exit code 0: sound, 1: damage, 2: something could not be checked.
     """
     codes: list[int] = []
     bar = ProgressBar("verifying", sys.stderr, settings.terminal(sys.stderr))

@@ -23,19 +23,19 @@ if TYPE_CHECKING:
     from ckpttool.surgery.writing.write import Writing
 
 F = TypeVar("F", bound=Callable[..., Any])
-DRY_RUN = "Print the plan; write nothing, so it need not be said where."
+DRY_RUN = "Print the plan and write nothing; no destination is needed."
 FORMATS = ("table", "plain", "json", "jsonl", "csv", "markdown", "names")
 FOLLOW_LINKS = click.option(
     "--follow-links",
     is_flag=True,
-    help="Carry data shards along that are links out of the checkpoint's folder.",
+    help="Accept data shards that are links to files outside the checkpoint's folder.",
 )
 LOCK_TIMEOUT_OPTION = click.option(
     "--lock-timeout",
     metavar="SECONDS",
     type=click.FloatRange(min=0),
     default=LOCK_TIMEOUT,
-    help="How long to wait for another ckpt that writes there; 60 unless given.",
+    help="Wait this long for another ckpt that writes to DST (default: 60).",
 )
 
 
@@ -97,24 +97,26 @@ def write_options(function: F) -> F:
         click.option(
             "-o", "--output", metavar="DST", type=click.Path(), help="Prefix of a new checkpoint."
         ),
-        click.option("--in-place", is_flag=True, help="Change the checkpoint itself."),
+        click.option("--in-place", is_flag=True, help="Replace SRC itself."),
         click.option("-n", "--dry-run", is_flag=True, help=DRY_RUN),
         click.option(
             "--data",
             type=click.Choice(DATA_MODES),
             default="auto",
-            help="How data shards get there: auto takes the first of the others that works.",
+            help="How to carry data shards over; auto tries reflink, hardlink, copy.",
         ),
-        click.option("--compact", is_flag=True, help="Rewrite data shards without dead bytes."),
-        click.option("--force", is_flag=True, help="Replace a checkpoint at DST."),
+        click.option("--compact", is_flag=True, help="Rewrite data shards without unused bytes."),
+        click.option("--force", is_flag=True, help="Replace an existing checkpoint at DST."),
         click.option(
-            "--update-state", is_flag=True, help="Make it the latest in its folder's state file."
+            "--update-state",
+            is_flag=True,
+            help="Record the result as the latest in the folder's state file.",
         ),
         click.option(
             "--meta",
             type=click.Choice(META_MODES),
             default="auto",
-            help="The .meta file: auto copies it where no key changed.",
+            help="The .meta file; auto copies it if no key changed.",
         ),
         FOLLOW_LINKS,
         LOCK_TIMEOUT_OPTION,

@@ -403,7 +403,7 @@ def test_nothing_heavy_is_imported_without_need(lock: str, tmp_path: Path) -> No
 
 def test_help_tells_the_exit_codes() -> None:
     done = ckpt("check", "--help")
-    assert done.code == 0 and "Exits with 0" in done.out and "--against LOCK" in done.out
+    assert done.code == 0 and "Exit code 0" in done.out and "--against LOCK" in done.out
 
 
 def test_a_folder_stands_for_its_latest_checkpoint(tmp_path: Path) -> None:

@@ -2,13 +2,13 @@ r"""Write the parts of the manual pages that follow from the commands themselves
 
     python man/generate.py
 
-In each page the title line and whatever stands between two marks are replaced:
+Replaces the title line of each page and the text between two marks:
 
     .\" BEGIN options (made by man/generate.py)
     ...
     .\" END options
 
-Everything else in a page is written by hand.
+The rest of a page is written by hand.
 """
 
 from __future__ import annotations
@@ -23,8 +23,7 @@ from ckpttool import __version__
 from ckpttool.cli.main import COMMANDS, cli
 
 PAGES = Path(__file__).resolve().parent
-# The day on which a version was made. A page shows it, so that it says the same wherever and
-# whenever it is made.
+# The day of the release. It is fixed, so that every build makes the same pages.
 VERSION_DATE = ("0.1.0", "2026-11-20")
 _MADE_BY = "(made by man/generate.py)"
 _BLOCK = re.compile(
@@ -34,7 +33,7 @@ _BLOCK = re.compile(
     re.MULTILINE,
 )
 _TITLE = re.compile(r"^\.TH .*$", re.MULTILINE)
-# What these characters look like in a page if they are not spelled so is another character.
+# Written plainly, these characters come out as others.
 _SPELLINGS = {
     "\\": r"\e",
     "-": r"\-",
@@ -47,7 +46,7 @@ _SPELLINGS = {
 
 
 def main() -> None:
-    """Write every page anew and name those that changed."""
+    """Update every page and print the names of those that changed."""
     for path in pages():
         old = path.read_text(encoding="ascii")
         new = refreshed(path.name, old)
@@ -62,11 +61,11 @@ def pages() -> list[Path]:
 
 
 def refreshed(name: str, text: str) -> str:
-    """Return the text of a page with what is made by this program up to date.
+    """Return the text of a page with its generated parts up to date.
 
     Args:
-        name: of the page's file, such as "ckpt-ls.1".
-        text: of the page.
+        name: the file of the page, such as "ckpt-ls.1".
+        text: the page.
     """
     blocks: dict[str, Callable[[], Iterator[str]]] = {
         "commands": _commands,
@@ -87,7 +86,7 @@ def refreshed(name: str, text: str) -> str:
 
 
 def title(name: str) -> str:
-    """Return the first line of a page: its name, section, date and origin."""
+    """Return the title line of a page: name, section, date and origin."""
     version, date = VERSION_DATE
     if version != __version__:
         raise SystemExit(f"VERSION_DATE has no day for version {__version__}")
@@ -96,7 +95,7 @@ def title(name: str) -> str:
 
 
 def page_command(name: str) -> click.Context:
-    """Return the command that a page of section 1 is about, in the context it is called in."""
+    """Return the command of a page of section 1, in its calling context."""
     stem = name.removesuffix(".1")
     top = click.Context(cli, info_name=cli.name, **cli.context_settings)
     if stem == cli.name:
@@ -117,7 +116,7 @@ def options(ctx: click.Context) -> list[click.Option]:
 
 
 def variables(ctx: click.Context) -> dict[str, click.Option]:
-    """Return the environment variables that options of a command can come from."""
+    """Return the environment variables of a command, with their options."""
     prefix = ctx.auto_envvar_prefix
     return {
         f"{prefix}_{option.name.upper()}": option
@@ -127,7 +126,7 @@ def variables(ctx: click.Context) -> dict[str, click.Option]:
 
 
 def escape(text: str) -> str:
-    """Return text as it has to be written in a page to come out unchanged."""
+    """Return text escaped for a page."""
     return "".join(_SPELLINGS.get(char, char) for char in text)
 
 
@@ -162,20 +161,20 @@ def _environment(ctx: click.Context) -> Iterator[str]:
     for variable, option in found.items():
         name = escape(_longest(option.opts))
         if option.count:
-            name += ", so many times"
+            name += ", this many times"
         elif option.secondary_opts:
-            name += f" if it is 1, {escape(_longest(option.secondary_opts))} if it is 0"
+            name += f" if 1, {escape(_longest(option.secondary_opts))} if 0"
         elif option.is_flag:
-            name += " if it is 1"
+            name += " if 1"
         elif option.multiple:
-            name += ", once for each of its words"
+            name += ", separated by spaces"
         yield f"{variable:<{width}}  {name}"
     yield ".EE"
 
 
 def _names(option: click.Option) -> str:
-    """Return the line that names an option and its value, as man pages do."""
-    # Older versions of click have the names of --help in any order.
+    """Return the line that names an option and its value."""
+    # Older versions of click give the names of --help in any order.
     spelled = (*sorted(option.opts, key=len), *option.secondary_opts)
     names = [f"\\fB{escape(name)}\\fR" for name in spelled]
     value = ""
@@ -189,7 +188,7 @@ def _names(option: click.Option) -> str:
 
 
 def _sentences(text: str) -> Iterator[str]:
-    """Yield text as lines of a page, each sentence on a line of its own."""
+    """Yield text as lines of a page, one sentence on each."""
     for sentence in re.split(r"(?<=[.;:]) +", " ".join(text.split())):
         line = escape(sentence)
         yield f"\\&{line}" if line.startswith((".", "\\(aq")) else line

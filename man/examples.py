@@ -2,7 +2,7 @@
 
     python man/examples.py FOLDER
 
-It gets the checkpoints that the examples speak of, most of them copied from fixtures/.
+Fills it with the checkpoints that the examples use, most of them copies from fixtures/.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ckpttool.surgery.writing.prepare import prepare
 
 _ROOT = Path(__file__).resolve().parents[1]
 _FIXTURES = _ROOT / "fixtures"
-# What the examples call it, and what it is.
+# Names in the examples, and the fixtures they are copies of.
 _FOLDERS = {
     "ckpts": "v2/tf2.21/guide_legacy_adam_resumed/tf_ckpts",
     "tf_ckpts": "v2/tf2.21/guide_legacy_adam_resumed/tf_ckpts",
@@ -39,7 +39,7 @@ _CHECKPOINTS = {
 }
 # A map for `ckpt rename`.
 _MAP = "net/l1\tnet/dense\noptimizer\tadam\n"
-# What TensorFlow 0.12 calls the variables of a network with a recurrent cell.
+# Variables of a network with a recurrent cell, as TensorFlow 0.12 names them.
 _OLD_NAMES = {
     "RNN/BasicLSTMCell/Linear/Bias": (16,),
     "RNN/BasicLSTMCell/Linear/Matrix": (7, 16),
@@ -93,7 +93,7 @@ def run(lines: str, folder: Path) -> subprocess.CompletedProcess[str]:
 
 
 def is_quiet(lines: str, stderr: str) -> bool:
-    """Tell whether nothing was complained of; commands that write say what they have written."""
+    """Tell whether there was no complaint; commands that write report what they wrote."""
     if not re.match(r"ckpt (?:rename|prune|convert-legacy|check .*--update)\b", lines):
         return stderr == ""
     told = stderr.splitlines()

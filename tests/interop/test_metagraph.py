@@ -12,6 +12,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -46,6 +47,9 @@ LOADED = {
 }
 
 
+STARTED: list[subprocess.Popen[str]] = []
+
+
 def release_of(path: str) -> str:
     return path.split("/")[1]
 
@@ -61,22 +65,43 @@ def python_of(release: str) -> str:
     return python
 
 
-def ask(python: str, *questions: list[str]) -> list[Any]:
-    """Return the answers of one process, which imports TensorFlow once."""
-    done = subprocess.run(
+@cache
+def oracle(python: str) -> subprocess.Popen[str]:
+    """Start a TensorFlow for all tests: to import it takes longer than most answers."""
+    process = subprocess.Popen(
         [python, str(ORACLE)],
-        input="".join(json.dumps(question) + "\n" for question in questions),
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
-        check=False,
-        timeout=600,
     )
-    answers = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-    assert len(answers) == len(questions), done.returncode
-    errors = [answer["error"] for answer in answers if "error" in answer]
-    assert not errors
-    return [answer["value"] for answer in answers]
+    STARTED.append(process)
+    return process
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _ended() -> Iterator[None]:
+    """End what was started."""
+    yield
+    for process in STARTED:
+        process.communicate(timeout=60)
+
+
+def ask(python: str, *questions: list[str]) -> list[Any]:
+    """Return the answers of TensorFlow."""
+    process = oracle(python)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    values = []
+    for question in questions:
+        process.stdin.write(json.dumps(question) + "\n")
+        process.stdin.flush()
+        line = next((line for line in process.stdout if line.startswith("{")), None)
+        assert line, f"TensorFlow did not survive {question}"
+        answer = json.loads(line)
+        assert "error" not in answer, answer
+        values.append(answer["value"])
+    return values
 
 
 def fixture(path: str) -> tuple[str, GraphDocument]:

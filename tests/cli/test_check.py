@@ -13,14 +13,13 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-import jsonschema
 import numpy as np
 import pytest
 
 import ckpttool
 from tests.support.command import Outcome, ckpt, environment, shell
 from tests.support.fixtures import FIXTURES, bundle
-from tests.support.schemas import load_schema
+from tests.support.schemas import validate
 
 FOLDER = os.path.join(FIXTURES, "v2/tf2.21/guide_legacy_adam_resumed/tf_ckpts")
 LATEST = os.path.join(FOLDER, "ckpt-10")
@@ -70,7 +69,7 @@ def document(lock: str, *words: str, code: int) -> dict[str, Any]:
     done = against(lock, "--json", *words, code=code)
     assert done.out.isascii()
     found: dict[str, Any] = json.loads(done.out)
-    jsonschema.Draft202012Validator(load_schema("ckpt.check/1")).validate(found)
+    validate(found, "ckpt.check/1")
     return found
 
 

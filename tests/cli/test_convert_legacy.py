@@ -24,7 +24,7 @@ from tests.support.conversions import (
     write_v1,
 )
 from tests.support.conversions import big_endian as write_big_endian
-from tests.support.schemas import load_schema
+from tests.support.schemas import load_schema, validate
 from tests.support.surgery import refuse, run, spoil, state
 from tests.surgery.graphs import VARIABLE
 from tests.surgery.references import object_based
@@ -47,7 +47,7 @@ def document(folder: Path, *words: str) -> dict[str, Any]:
     done = run(folder, NAME, "--json", *words)
     assert done.out.isascii()
     found: dict[str, Any] = json.loads(done.out)
-    jsonschema.validate(found, load_schema(f"ckpt.{NAME}/1"))
+    validate(found, f"ckpt.{NAME}/1")
     return found
 
 
@@ -212,7 +212,7 @@ def test_strings_have_no_bytes_in_v1(tmp_path: Path) -> None:
     for name, words in (("rename", ("s=t",)), ("prune", ("--drop", "s"))):
         done = run(tmp_path, name, "m", *words, "-o", name, "--json")
         found = json.loads(done.out)
-        jsonschema.validate(found, load_schema(f"ckpt.{name}/1"))
+        validate(found, f"ckpt.{name}/1")
         assert found["changes"][0]["bytes"] is None
 
 

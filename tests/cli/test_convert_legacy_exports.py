@@ -7,7 +7,6 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 
 import ckpttool
@@ -21,7 +20,7 @@ from tests.support.exports import (
     values,
     with_signatures,
 )
-from tests.support.schemas import load_schema
+from tests.support.schemas import validate
 from tests.support.surgery import refuse, run, state
 
 NAME = "convert-legacy"
@@ -30,7 +29,7 @@ NAME = "convert-legacy"
 def document(folder: Path, *words: str) -> dict[str, Any]:
     """Run a command with --json, hold the output to its schema and return it."""
     found: dict[str, Any] = json.loads(run(folder, NAME, "--json", *words).out)
-    jsonschema.validate(found, load_schema(f"ckpt.{NAME}/1"))
+    validate(found, f"ckpt.{NAME}/1")
     return found
 
 

@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import numpy as np
 import pytest
 
@@ -15,7 +14,7 @@ from ckpttool.checkpoint.tf_train import load_checkpoint
 from ckpttool.cli.main import main
 from ckpttool.errors import CorruptError
 from tests.support.handmade import Bundle
-from tests.support.schemas import load_schema
+from tests.support.schemas import validate
 
 F32, I32 = 1, 3
 ONES = np.ones(2, "<f4").tobytes()
@@ -53,7 +52,7 @@ def test_ls(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["ls", "m", "--json"]) == 2
     out, err = capsys.readouterr()
     document = json.loads(out)
-    jsonschema.validate(document, load_schema("ckpt.ls/1"))
+    validate(document, "ckpt.ls/1")
     assert [each["key"] for each in document["tensors"]] == ["a", "q", "z"]
     assert document["totals"]["tensors"] == 3
     assert {each["key"] for each in document["damaged"]} == DAMAGED
@@ -93,7 +92,7 @@ def test_show(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def diff_answer(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, dict[str, Any]]:
     code = main(["diff", *words, "--json"])
     document = json.loads(capsys.readouterr().out)
-    jsonschema.validate(document, load_schema("ckpt.diff/1"))
+    validate(document, "ckpt.diff/1")
     return code, document
 
 

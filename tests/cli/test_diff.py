@@ -11,7 +11,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import numpy as np
 import pytest
 
@@ -21,7 +20,7 @@ from tests.support.command import ckpt, environment, shell
 from tests.support.fixtures import FIXTURES, bundle
 from tests.support.handmade import shard_path
 from tests.support.limits import run_python
-from tests.support.schemas import load_schema
+from tests.support.schemas import load_schema, validate
 
 GUIDE = Path(FIXTURES) / "v2/tf2.21/guide_legacy_adam_resumed/tf_ckpts"
 SAVER = bundle("v2/tf1.15/saver/model.ckpt-3").prefix
@@ -77,9 +76,7 @@ def document(*words: str, folder: str, code: int = 1) -> dict[str, Any]:
     assert done.code == code, done.err
     assert done.out.isascii()
     found: dict[str, Any] = json.loads(done.out)
-    schema = load_schema("ckpt.diff/1")
-    jsonschema.Draft202012Validator.check_schema(schema)
-    jsonschema.Draft202012Validator(schema).validate(found)
+    validate(found, "ckpt.diff/1")
     return found
 
 

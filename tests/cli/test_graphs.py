@@ -9,7 +9,6 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import numpy as np
 import pytest
 
@@ -18,7 +17,7 @@ from ckpttool import pb
 from tests.metagraph.graph_messages import FLOAT, INT32, constant, node, with_saver, written
 from tests.support.command import ckpt
 from tests.support.fixtures import FIXTURES
-from tests.support.schemas import load_schema
+from tests.support.schemas import validate
 
 SAVER = f"{FIXTURES}/v2/tf1.15/saver/model.ckpt-3"
 EXPORT = f"{FIXTURES}/session_bundle/tf0.12/assets/export"
@@ -32,7 +31,7 @@ def document(*words: str, code: int = 0) -> dict[str, Any]:
     done = ckpt(*words, "--json")
     assert done.code == code, done.err
     found: dict[str, Any] = json.loads(done.out)
-    jsonschema.validate(found, load_schema(f"ckpt.{words[0]}/1"))
+    validate(found, f"ckpt.{words[0]}/1")
     return found
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from tests.support.command import ckpt, shell
 from tests.support.fixtures import FIXTURES, bundle
-from tests.support.schemas import load_schema
+from tests.support.schemas import load_schema, validate
 
 FOLDER = os.path.join(FIXTURES, "v2/tf2.21/guide_legacy_adam/tf_ckpts")
 GUIDE = os.path.join(FOLDER, "ckpt-5")
@@ -40,7 +40,7 @@ def document(*words: str) -> dict[str, Any]:
         raise AssertionError(f"{constant} is not JSON")
 
     found: dict[str, Any] = json.loads(done.out, parse_constant=refuse)
-    jsonschema.validate(found, load_schema("ckpt.ls/1"))
+    validate(found, "ckpt.ls/1")
     return found
 
 

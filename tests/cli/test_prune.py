@@ -17,7 +17,7 @@ from tests.support import encoder
 from tests.support.command import ckpt
 from tests.support.fixtures import bundle
 from tests.support.handmade import Bundle
-from tests.support.schemas import load_schema
+from tests.support.schemas import load_schema, validate
 from tests.support.surgery import GUIDE, make, refuse, renaming, run, shards, values
 
 VALUE = "/.ATTRIBUTES/VARIABLE_VALUE"
@@ -70,7 +70,7 @@ def document(folder: Path, *words: str) -> dict[str, Any]:
     done = run(folder, "prune", "--json", *words)
     assert done.out.isascii()
     found: dict[str, Any] = json.loads(done.out)
-    jsonschema.validate(found, load_schema("ckpt.prune/1"))
+    validate(found, "ckpt.prune/1")
     return found
 
 

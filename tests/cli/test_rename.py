@@ -14,7 +14,7 @@ import ckpttool
 from ckpttool.surgery.tables import list_tables
 from tests.support.command import ckpt, shell
 from tests.support.fixtures import bundle, bundles
-from tests.support.schemas import load_schema
+from tests.support.schemas import load_schema, validate
 from tests.support.surgery import make, refuse, renaming, run, values
 
 VALUE = "/.ATTRIBUTES/VARIABLE_VALUE"
@@ -51,7 +51,7 @@ def document(folder: Path, *words: str) -> dict[str, Any]:
     done = run(folder, "rename", "--json", *words)
     assert done.out.isascii()
     found: dict[str, Any] = json.loads(done.out)
-    jsonschema.validate(found, load_schema("ckpt.rename/1"))
+    validate(found, "ckpt.rename/1")
     return found
 
 

@@ -16,7 +16,6 @@ import time
 from pathlib import Path
 from typing import Any, get_args
 
-import jsonschema
 import pytest
 
 from ckpttool.printable import printable
@@ -27,7 +26,7 @@ from tests.support.command import ckpt, environment, shell
 from tests.support.fixtures import FIXTURES
 from tests.support.handmade import Bundle
 from tests.support.limits import run_python
-from tests.support.schemas import load_schema
+from tests.support.schemas import load_schema, validate
 
 FOLDER = os.path.join(FIXTURES, GUIDE)
 LATEST = os.path.join(FOLDER, "ckpt-5")
@@ -50,9 +49,7 @@ def document(*words: str, code: int = 0) -> dict[str, Any]:
     assert done.code == code, done.err
     assert done.out.isascii()
     found: dict[str, Any] = json.loads(done.out)
-    schema = load_schema("ckpt.verify/1")
-    jsonschema.Draft202012Validator.check_schema(schema)
-    jsonschema.Draft202012Validator(schema).validate(found)
+    validate(found, "ckpt.verify/1")
     return found
 
 
@@ -298,6 +295,7 @@ def huge(folder: Path, size: int = 256 << 30) -> str:
     return prefix
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("jobs", ["1", "3"])
 @pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
 def test_it_can_be_stopped(tmp_path: Path, stop: signal.Signals, jobs: str) -> None:

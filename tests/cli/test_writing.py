@@ -9,13 +9,12 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-import jsonschema
 import pytest
 
 import ckpttool
 from tests.support.command import ckpt, shell
 from tests.support.fixtures import bundle
-from tests.support.schemas import load_schema
+from tests.support.schemas import validate
 from tests.support.surgery import (
     SAVER,
     WORK,
@@ -201,7 +200,7 @@ def test_a_dry_run_without_a_destination(work: tuple[str, ...], here: Path) -> N
     assert tried.err.endswith("; dry run, nothing was written\n")
     found = json.loads(run(here, *work, "-n", "--json").out)
     assert found["destination"] is None and found["written"] is None
-    jsonschema.validate(found, load_schema(f"ckpt.{work[0]}/1"))
+    validate(found, f"ckpt.{work[0]}/1")
 
 
 @pytest.mark.parametrize(

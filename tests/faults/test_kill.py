@@ -53,7 +53,7 @@ def moments(calls: list[str]) -> list[int]:
     ]
 
 
-@pytest.mark.sweep(4)
+@pytest.mark.sweep(6)
 @pytest.mark.parametrize("operation", ALL, ids=str)
 def test_killed_before_every_change(operation: Operation, server: Server, tmp_path: Path) -> None:
     oracle = judge(operation, str(tmp_path))
@@ -79,7 +79,7 @@ def test_killed_before_every_change(operation: Operation, server: Server, tmp_pa
     assert len(states) == (2 if getattr(operation, "exchanges", True) else 3)
 
 
-@pytest.mark.sweep(4)
+@pytest.mark.sweep(6)
 @pytest.mark.parametrize("operation", INTERRUPTED, ids=str)
 def test_interrupted_after_every_call(operation: Operation, server: Server, tmp_path: Path) -> None:
     oracle = judge(operation, str(tmp_path))

@@ -8,14 +8,13 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 
 from tests.legacy import handmade
 from tests.legacy.handmade import described, description, legacy_fixture, record, table, varints
 from tests.support.command import ckpt
 from tests.support.fixtures import FIXTURES
-from tests.support.schemas import load_schema
+from tests.support.schemas import validate
 
 SHARDED = legacy_fixture("v1/tf1.15/partitioned_sharded/model.ckpt-7")
 VECTOR = legacy_fixture("v1/tf2.21/dtypes/vector")
@@ -25,7 +24,7 @@ def document(command: str, *words: str, code: int = 0) -> dict[str, Any]:
     done = ckpt(command, "--json", *words)
     assert done.code == code, done.err
     found: dict[str, Any] = json.loads(done.out)
-    jsonschema.validate(found, load_schema(f"ckpt.{command}/1"))
+    validate(found, f"ckpt.{command}/1")
     return found
 
 

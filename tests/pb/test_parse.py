@@ -129,7 +129,7 @@ def test_nesting_that_is_allowed() -> None:
 
 
 def test_two_gibibytes_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(convert, "_MAX_BYTES", 9)
+    monkeypatch.setattr(convert, "MAX_BYTES", 9)
     assert parse(pb.VersionDef, b"\x08\x01" * 4, path=None).producer == 1
     with pytest.raises(UnsupportedError, match="10 bytes"):
         parse(pb.VersionDef, b"\x08\x01" * 5, path=None)

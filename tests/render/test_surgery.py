@@ -22,7 +22,7 @@ from ckpttool.surgery.renaming import rename
 from ckpttool.surgery.rules import PrefixRule
 from ckpttool.surgery.writing.receipt import Receipt, ShardReceipt
 from tests.support.fixtures import bundle, bundles
-from tests.support.schemas import load_schema
+from tests.support.schemas import validate
 
 SAVER = "v2/tf2.21/saver_v2/model.ckpt-3"
 GUIDE = "v2/tf2.21/guide_legacy_adam/tf_ckpts/ckpt-5"
@@ -76,7 +76,7 @@ def text(plan: Plan, form: str, receipt: Receipt | None = RECEIPT, command: str 
 def document(plan: Plan, receipt: Receipt | None, command: str) -> dict[str, Any]:
     """Return what is printed as JSON, held to its schema."""
     found: dict[str, Any] = json.loads(text(plan, "json", receipt, command))
-    jsonschema.validate(found, load_schema(f"ckpt.{command}/1"))
+    validate(found, f"ckpt.{command}/1")
     return found
 
 
@@ -229,12 +229,11 @@ def test_sums_by_kind_come_from_what_is_dropped() -> None:
 def test_the_schema_finds_mistakes(change: dict[str, Any]) -> None:
     with renamed(SAVER) as plan:
         good = document(plan, RECEIPT, "rename")
-    schema = load_schema("ckpt.rename/1")
     with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate({**good, **change}, schema)
+        validate({**good, **change}, "ckpt.rename/1")
     for name in good:
         with pytest.raises(jsonschema.ValidationError):
-            jsonschema.validate({key: value for key, value in good.items() if key != name}, schema)
+            validate({k: v for k, v in good.items() if k != name}, "ckpt.rename/1")
 
 
 @pytest.mark.parametrize(
@@ -254,7 +253,7 @@ def test_the_schema_finds_mistakes_in_rows(command: str, change: dict[str, Any])
         good = document(plan, RECEIPT, command)
     rows = [{**good["changes"][0], **change}]
     with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate({**good, "changes": rows}, load_schema(f"ckpt.{command}/1"))
+        validate({**good, "changes": rows}, f"ckpt.{command}/1")
 
 
 @pytest.mark.parametrize(
@@ -271,4 +270,4 @@ def test_the_schema_finds_mistakes_in_shards(change: dict[str, Any]) -> None:
     for shards in ([{**good["written"]["shards"][0], **change}], []):
         written = {**good["written"], "shards": shards}
         with pytest.raises(jsonschema.ValidationError):
-            jsonschema.validate({**good, "written": written}, load_schema("ckpt.rename/1"))
+            validate({**good, "written": written}, "ckpt.rename/1")

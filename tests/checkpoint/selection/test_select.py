@@ -327,6 +327,7 @@ def test_200_000_names(many: list[Name], patterns: list[str], count: int) -> Non
     assert len(chosen(many, *patterns)) == count
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize(
     ("pattern", "near"),
     [

@@ -83,6 +83,7 @@ def test_another_thread_has_no_limit() -> None:
     assert found[0]
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize(
     "words",
     [

@@ -9,7 +9,6 @@ import stat
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import numpy as np
 import pytest
 
@@ -25,7 +24,7 @@ from ckpttool.query.check.update import update_lock
 from ckpttool.render.check.lock import write_lock
 from tests.support.calls import Calls
 from tests.support.fixtures import FIXTURES, BundleFixture, bundle
-from tests.support.schemas import load_schema
+from tests.support.schemas import validate
 from tests.support.sweeps import each_bundle
 
 RESUMED = "v2/tf2.21/guide_legacy_adam_resumed/tf_ckpts"
@@ -73,7 +72,7 @@ def test_a_new_lock(fixture: BundleFixture, crc: bool, tmp_path: Path) -> None:
     assert (report.update, report.verdict, report.findings) == ("created", "ok", [])
     text = path.read_text(encoding="ascii")
     found = json.loads(text)
-    jsonschema.validate(found, load_schema("ckpt.ls/1"))
+    validate(found, "ckpt.ls/1")
     names = list(read_lock(str(path)).tensors)
     assert set(names) == set(fixture.tensors)
     raw = [name.encode("utf-8", "surrogateescape") for name in names]

@@ -10,7 +10,6 @@ from collections.abc import Iterable
 from dataclasses import replace
 from xml.etree import ElementTree
 
-import jsonschema
 import pytest
 
 from ckpttool.errors import ChecksumError
@@ -22,7 +21,7 @@ from ckpttool.query.rows import SliceRow, TensorRow
 from ckpttool.query.source import Source
 from ckpttool.render.check.text import write_report
 from ckpttool.render.console import Terminal
-from tests.support.schemas import load_schema
+from tests.support.schemas import validate
 
 SOURCE = Source("ckpts", "ckpts/ckpt-5", "V2", "name", 1, "little", 9, 99, ())
 NASTY = [
@@ -146,9 +145,7 @@ def test_checksums_of_slices() -> None:
 def test_json(what: LockReport) -> None:
     text = shown(what, "json")
     found = json.loads(text)
-    schema = load_schema("ckpt.check/1")
-    jsonschema.Draft202012Validator.check_schema(schema)
-    jsonschema.Draft202012Validator(schema).validate(found)
+    validate(found, "ckpt.check/1")
     assert text.isascii()
     counts = {problem: what.count(problem) for problem in PROBLEMS}
     assert {name: found["totals"][name.replace("-", "_")] for name in PROBLEMS} == counts
@@ -317,7 +314,7 @@ def test_junit_of_nothing_wrong() -> None:
 def test_json_with_odd_names(name: str) -> None:
     text = shown(report([finding("unreadable", name, path=name)], lock=name), "json")
     found = json.loads(text)
-    jsonschema.validate(found, load_schema("ckpt.check/1"))
+    validate(found, "ckpt.check/1")
     (each,) = found["findings"]
     assert each["message"].startswith(f"unreadable: {printable(name)}: byte 4: bad bytes")
     if isinstance(each["key"], str):

@@ -7,8 +7,6 @@ import json
 from dataclasses import replace
 from typing import Any
 
-import jsonschema
-
 from ckpttool.metagraph.facts import Collection, MetaGraph, Saver
 from ckpttool.metagraph.signatures import Signature, SignatureTensor
 from ckpttool.query.source import Source
@@ -23,7 +21,7 @@ from ckpttool.query.summary import (
 )
 from ckpttool.render.console import Terminal
 from ckpttool.render.show.summary import write_summary
-from tests.support.schemas import load_schema
+from tests.support.schemas import validate
 
 BARE = Summary(
     source=Source("t", "model\x1b", "V2", "name", 1, "big", 100, 0, ()),
@@ -77,7 +75,7 @@ def document_of(summary: Summary) -> dict[str, Any]:
     out = io.StringIO()
     write_summary(summary, "json", out, Terminal())
     found: dict[str, Any] = json.loads(out.getvalue())
-    jsonschema.validate(found, load_schema("ckpt.show/1"))
+    validate(found, "ckpt.show/1")
     line = io.StringIO()
     write_summary(summary, "jsonl", line, Terminal())
     assert json.loads(line.getvalue()) == found["summary"]

@@ -20,7 +20,7 @@ from ckpttool.render.console import Terminal
 from ckpttool.render.show.json import detail_document
 from ckpttool.render.show.text import detail_lines, write_details
 from ckpttool.tensor.dtypes import dtype_of_array
-from tests.support.schemas import load_schema
+from tests.support.schemas import validate
 
 PLAIN = Terminal()
 SOURCE = Source("typed", "model", "V2", "name", 1, "little", 1, 2, ())
@@ -49,11 +49,6 @@ DETAIL = TensorDetail(
 
 def text_of(detail: TensorDetail, terminal: Terminal = PLAIN, **options: Any) -> list[str]:
     return list(detail_lines(detail, terminal, **options))
-
-
-def schema_of(name: str) -> dict[str, Any]:
-    schema = load_schema("ckpt.show/1")
-    return {"$ref": f"#/$defs/{name}", "$defs": schema["$defs"]}
 
 
 def test_a_tensor() -> None:
@@ -152,7 +147,7 @@ def test_variants() -> None:
     document = detail_document(replace(DETAIL, content=content))
     assert document["value"] is None and document["elided"] is True
     whole = replace(DETAIL, dtype="variant", content=replace(content, shape=(2,)))
-    jsonschema.validate(json_of(detail_document(whole)), schema_of("tensor"))
+    validate(json_of(detail_document(whole)), "ckpt.show/1", "tensor")
 
 
 def json_of(value: object) -> Any:
@@ -189,7 +184,7 @@ def test_the_object_graph() -> None:
     ]
     assert detail_document(detail)["value"] is None
     whole = detail_document(replace(detail, content=GraphDetail(GRAPH, GRAPH.nodes)))
-    jsonschema.validate(json_of(whole), schema_of("tensor"))
+    validate(json_of(whole), "ckpt.show/1", "tensor")
     assert json_of(whole)["value"]["nodes"][2]["path"] is None
 
 
@@ -218,11 +213,11 @@ def test_json_of_elided_values_and_of_parts() -> None:
 )
 def test_the_schema_finds_mistakes(change: dict[str, Any]) -> None:
     good = json_of(detail_document(DETAIL))
-    jsonschema.validate(good, schema_of("tensor"))
+    validate(good, "ckpt.show/1", "tensor")
     with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate({**good, **change}, schema_of("tensor"))
+        validate({**good, **change}, "ckpt.show/1", "tensor")
     with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate({}, schema_of("tensor"))
+        validate({}, "ckpt.show/1", "tensor")
 
 
 def written(format: str, **options: Any) -> str:
@@ -235,7 +230,7 @@ def test_formats() -> None:
     one = "\n".join(text_of(DETAIL))
     assert written("plain") == written("table") == f"{one}\n\n{one}\n"
     found = json.loads(written("json"))
-    jsonschema.validate(found, load_schema("ckpt.show/1"))
+    validate(found, "ckpt.show/1")
     assert [json.loads(line) for line in written("jsonl").splitlines()] == found["tensors"]
     assert written("plain", stats=True).splitlines() == [
         "key\tdtype\tshape\tof\tcount\tmin\tmax\tmean\tstd\tzeros\tnan\tinf",

@@ -218,6 +218,32 @@ def test_pages_point_at_pages(name: str) -> None:
     assert {stem for stem in others if rf".BR {generate.escape(stem)} (" in also} == others
 
 
+def test_pages_of_commands_have_the_same_sections() -> None:
+    """In one order, so that a reader who knows one page finds the place in another."""
+    always = "NAME SYNOPSIS DESCRIPTION OPTIONS OUTPUT EXIT_STATUS ENVIRONMENT EXAMPLES SEE_ALSO"
+    order = (
+        "NAME SYNOPSIS DESCRIPTION COMMANDS OPTIONS LOCK_FILE OUTPUT FINDINGS EXIT_STATUS FILES "
+        "ENVIRONMENT RECIPES EXAMPLES NOTES SEE_ALSO"
+    )
+    offenders = {}
+    for name in COMMAND_PAGES:
+        heads = re.findall(r"^\.SH (.*)$", PAGES[name], re.MULTILINE)
+        found = [head.replace(" ", "_") for head in heads]
+        if [each for each in order.split() if each in {*found, *always.split()}] != found:
+            offenders[name] = found
+    assert offenders == {}
+
+
+def test_exit_statuses_are_those_of_the_main_page() -> None:
+    def statuses(name: str) -> set[str]:
+        heads = re.findall(r"^\.TP\n\.B (.*)$", section(PAGES[name], "EXIT STATUS"), re.MULTILINE)
+        return set(re.findall(r"\d+", plain(" ".join(heads))))
+
+    common = statuses("ckpt.1")
+    assert common == {"0", "1", "2", "130", "141", "143"}
+    assert {name for name in COMMAND_PAGES if not {"0", "2"} <= statuses(name) <= common} == set()
+
+
 @pytest.mark.parametrize("name", PAGES)
 def test_characters_come_out_as_they_are_meant(name: str) -> None:
     assert PAGES[name].isascii()

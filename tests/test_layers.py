@@ -49,7 +49,10 @@ NARROWER = {
         *("errors", "printable", "schemas", "coding.text", "tensor", "objects", "metagraph"),
         *("checkpoint", "query", "surgery"),
     },
-    "cli": {"errors", "printable", "schemas", "checkpoint", "query", "surgery", "render", "api"},
+    "cli": {
+        *("errors", "printable", "schemas", "storage.locks", "checkpoint", "query", "surgery"),
+        *("render", "api"),
+    },
 }
 
 # Foreign package -> the parts (or single modules) that may import it.

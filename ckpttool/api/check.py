@@ -15,8 +15,7 @@ from ckpttool.query.check.checkpoint import check as compare_with_lock
 from ckpttool.query.check.findings import LockReport
 from ckpttool.query.check.lock import read_lock
 from ckpttool.query.check.update import update_lock
-from ckpttool.render.check.lock import write_lock
-from ckpttool.render.check.text import check_document, write_report
+from ckpttool.render.check.text import check_document, write_lock, write_report
 from ckpttool.render.check.words import summary
 from ckpttool.render.console import Terminal
 from ckpttool.storage.paths import StrPath, path_text

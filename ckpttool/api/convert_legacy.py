@@ -24,6 +24,7 @@ from ckpttool.render.conversion import (
     write_checkpoints,
     write_exports,
 )
+from ckpttool.storage.locks import LOCK_TIMEOUT, Patience
 from ckpttool.storage.paths import StrPath, path_text
 from ckpttool.storage.work import Progress
 from ckpttool.surgery.convert import (
@@ -41,7 +42,7 @@ from ckpttool.surgery.rules import RenameRule, Rules, as_rules, read_map
 from ckpttool.surgery.tables import load_table
 from ckpttool.surgery.writing.companions import MetaMode
 from ckpttool.surgery.writing.destination import unused_place
-from ckpttool.surgery.writing.prepare import LOCK_TIMEOUT, Patience, WriteOptions, prepare
+from ckpttool.surgery.writing.prepare import WriteOptions, prepare
 from ckpttool.surgery.writing.spread import Recoding
 
 # More sources are not kept open at a time; those of the rest are planned anew to be written.

@@ -8,16 +8,18 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from ckpttool.errors import DestinationError, SelectionError, UnsupportedError
-from ckpttool.metagraph.document import Loss
-from ckpttool.query.metagraph.document import (
+from ckpttool.metagraph.document import (
     GraphDocument,
-    GraphForm,
     JsonForm,
+    Loss,
+    read_graph,
+    read_graph_json,
+)
+from ckpttool.query.metagraph.document import (
+    GraphForm,
     choose_graph,
     find_graph,
     losses,
-    read_graph,
-    read_graph_json,
     save_graph,
     write_graph,
 )

@@ -14,9 +14,9 @@ import click
 
 from ckpttool.cli import options
 from ckpttool.cli.failures import Terminated
+from ckpttool.storage.locks import LOCK_TIMEOUT
 from ckpttool.surgery.writing.carry import DATA_MODES
 from ckpttool.surgery.writing.companions import META_MODES
-from ckpttool.surgery.writing.prepare import LOCK_TIMEOUT
 
 if TYPE_CHECKING:
     from ckpttool.api.outcome import Outcome

@@ -4,5 +4,4 @@ keys     tensor key <-> object path; strings only
 nodes    the nodes, to and from bytes
 graph    the whole graph: paths, owners of keys, slot variables, holders of values
 moves    a graph with edges renamed and moved
-drops    a graph without some of its attributes
 """

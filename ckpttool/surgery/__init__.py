@@ -9,8 +9,7 @@ Each name is resolved on first use. No module has the name of a function: import
 binds its name in the package.
 
 plan        the checkpoint to be written, with the list of changes
-rules       rename rules
-precedence  finding the first rule that matches a name
+rules       rename rules, and the first of many that matches a name
 tables      rename tables that come with the package
 renaming    renaming the tensors of a plan
 edge_notes  notes on changes of the graph that no key shows

@@ -8,8 +8,7 @@ from typing import NamedTuple
 
 from ckpttool.checkpoint.selection.select import Choice, Listed, SelectionRule, Selector
 from ckpttool.errors import SelectionError, SurgeryError
-from ckpttool.objects.drops import AttributeId, drop_attributes
-from ckpttool.objects.graph import Attribute
+from ckpttool.objects.graph import Attribute, AttributeId, drop_attributes
 from ckpttool.objects.keys import GRAPH_KEY
 from ckpttool.surgery.plan import Plan, refuse_disputes
 

@@ -27,8 +27,8 @@ from ckpttool.objects.keys import (
 from ckpttool.objects.moves import EdgeId, move_edges
 from ckpttool.surgery.edge_notes import with_edge_notes
 from ckpttool.surgery.plan import Plan, PlannedTensor, refuse_disputes
-from ckpttool.surgery.precedence import FirstOf
 from ckpttool.surgery.rules import (
+    FirstOf,
     MoveRule,
     PrefixRule,
     RenameRule,

@@ -6,8 +6,14 @@ from dataclasses import dataclass
 
 import pytest
 
-from ckpttool.objects.drops import drop_attributes
-from ckpttool.objects.graph import Attribute, Edge, Node, ObjectGraph, RegisteredSaver
+from ckpttool.objects.graph import (
+    Attribute,
+    Edge,
+    Node,
+    ObjectGraph,
+    RegisteredSaver,
+    drop_attributes,
+)
 from tests.surgery.graphs import (
     VARIABLE,
     Slot,

@@ -7,8 +7,14 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ckpttool.surgery.precedence import FirstOf
-from ckpttool.surgery.rules import MoveRule, PrefixRule, RenameRule, StripPrefixRule, SubstituteRule
+from ckpttool.surgery.rules import (
+    FirstOf,
+    MoveRule,
+    PrefixRule,
+    RenameRule,
+    StripPrefixRule,
+    SubstituteRule,
+)
 from tests.support.limits import time_limit
 
 _NAMES = st.lists(st.sampled_from(["a", "b", "ab", ""]), min_size=1, max_size=4).map("/".join)

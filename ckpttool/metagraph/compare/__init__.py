@@ -4,6 +4,5 @@ graphs       the comparison
 changes      its results
 attributes   attributes of nodes, compared and in words
 collections  collections, item by item
-functions    functions paired in spite of numbers in their names
 constants    equality of constants
 """

@@ -25,27 +25,10 @@ from ckpttool.metagraph.document import (
     JsonForm,
     Loss,
     is_saved_model_name,
-    read_graph,
-    read_graph_json,
 )
 from ckpttool.storage.source import RandomAccessFile
 from ckpttool.storage.staged_file import StagedFile
 from ckpttool.storage.staging import StagedFiles
-
-__all__ = [
-    "GRAPH_FORMS",
-    "GraphAddress",
-    "GraphDocument",
-    "GraphForm",
-    "JsonForm",
-    "choose_graph",
-    "find_graph",
-    "losses",
-    "read_graph",
-    "read_graph_json",
-    "save_graph",
-    "write_graph",
-]
 
 GraphForm = Literal["json", "pbtxt", "pb"]
 GRAPH_FORMS: tuple[GraphForm, ...] = ("json", "pbtxt", "pb")

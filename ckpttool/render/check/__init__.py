@@ -1,9 +1,8 @@
 """What came of holding a checkpoint against a lock.
 
-text      for people
+text      for people; a lock
 words     the same words for every form
 github    workflow commands of GitHub Actions
 junit     JUnit XML
 markdown  a comment on a pull request
-lock      the text of a lock
 """

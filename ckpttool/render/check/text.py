@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Collection
+from dataclasses import asdict, replace
 from typing import TextIO, cast
 
 from ckpttool.printable import printable
 from ckpttool.query.check.findings import PROBLEMS, LockFinding, LockReport
 from ckpttool.query.grouping import short_name
-from ckpttool.query.rows import TensorRow
+from ckpttool.query.rows import TensorRow, Totals
+from ckpttool.query.source import Source
 from ckpttool.render.cells import Column
 from ckpttool.render.check.words import checksum, label, message, sides, summary
 from ckpttool.render.console import Terminal
 from ckpttool.render.jsonout import source_document, write_json, write_jsonl
+from ckpttool.render.listing import SCHEMA as LISTING_SCHEMA
+from ckpttool.render.listing import tensor_document
 from ckpttool.render.table import RowFormat, write_rows
 
 SCHEMA = "ckpt.check/1"
@@ -151,3 +155,20 @@ def _tensor_document(row: TensorRow | None) -> dict[str, object] | None:
         "kind": row.kind,
         "crc32c": checksum(row),
     }
+
+
+def write_lock(source: Source, rows: Collection[TensorRow], stream: TextIO) -> None:
+    """Write a lock.
+
+    Args:
+        source: the checkpoint in short.
+        rows: its tensors, by key bytes; they are gone over twice.
+        stream: where to.
+    """
+    document = {
+        "schema": LISTING_SCHEMA,
+        "source": source_document(source),
+        "tensors": map(tensor_document, rows),
+        "totals": asdict(Totals.of(rows)),
+    }
+    write_json(document, stream)

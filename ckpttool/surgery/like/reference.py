@@ -14,8 +14,7 @@ from dataclasses import replace
 
 from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.errors import SurgeryError
-from ckpttool.objects.drops import drop_attributes
-from ckpttool.objects.graph import ObjectGraph, with_values
+from ckpttool.objects.graph import ObjectGraph, drop_attributes, with_values
 from ckpttool.surgery.like.matching import Matching
 from ckpttool.surgery.like.notes import SAVE_COUNTER, places_left, tensors_left
 from ckpttool.surgery.like.places import Places

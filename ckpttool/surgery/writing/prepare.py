@@ -17,9 +17,7 @@ from dataclasses import dataclass, field, replace
 
 from ckpttool.checkpoint.generation import Generation
 from ckpttool.storage.folders import new_folder
-from ckpttool.storage.locks import LOCK_TIMEOUT as LOCK_TIMEOUT
-from ckpttool.storage.locks import Patience as Patience
-from ckpttool.storage.locks import locked_folder
+from ckpttool.storage.locks import Patience, locked_folder
 from ckpttool.storage.work import Progress
 from ckpttool.surgery.plan import Plan, refuse_damage
 from ckpttool.surgery.writing.bundle import BundleInPlace, NewBundle

@@ -7,8 +7,7 @@ import pytest
 
 from ckpttool import pb
 from ckpttool.metagraph.compare.changes import MetaGraphChange
-from ckpttool.metagraph.compare.functions import function_pairs
-from ckpttool.metagraph.compare.graphs import compare_metagraphs
+from ckpttool.metagraph.compare.graphs import compare_metagraphs, function_pairs
 from ckpttool.metagraph.facts import read_messages
 from tests.metagraph.graph_messages import FLOAT, INT32, constant, node, strings, with_saver
 from tests.support.fixtures import FIXTURES

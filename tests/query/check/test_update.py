@@ -21,7 +21,7 @@ from ckpttool.query.check.checkpoint import check
 from ckpttool.query.check.findings import LockReport
 from ckpttool.query.check.lock import read_lock
 from ckpttool.query.check.update import update_lock
-from ckpttool.render.check.lock import write_lock
+from ckpttool.render.check.text import write_lock
 from tests.support.calls import Calls
 from tests.support.fixtures import FIXTURES, BundleFixture, bundle
 from tests.support.schemas import validate

@@ -18,7 +18,7 @@ import numpy as np
 
 import ckpttool
 from ckpttool.query.check.update import update_lock
-from ckpttool.render.check.lock import write_lock
+from ckpttool.render.check.text import write_lock
 from ckpttool.surgery.convert import plan_conversion
 from ckpttool.surgery.writing.prepare import prepare
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from ckpttool.bundle.entry import BundleEntry, BundleHeader
@@ -24,8 +25,8 @@ from ckpttool.errors import (
     DestinationError,
     InvalidTensorError,
 )
-from ckpttool.storage.folders import make_folder
-from ckpttool.storage.source import RandomAccessFile
+from ckpttool.storage.folders import OpenFolder, make_folder
+from ckpttool.storage.source import Identity, RandomAccessFile, file_error, identity_of
 from ckpttool.storage.staged_file import StagedFile
 from ckpttool.storage.staging import StagedFiles
 from ckpttool.table.builder import TableBuilder
@@ -64,13 +65,13 @@ class BundleWriter:
             raise ValueError(f"a bundle has at least one data shard, not {num_shards}")
         self.prefix = prefix
         self._replace = False
-        self._old_shards: list[str] = []
+        old_shards: list[str] = []
         if force:
             self._replace = os.path.lexists(index_path(prefix))
-            self._old_shards = find_shards(prefix)
+            old_shards = find_shards(prefix)
         else:
             self._refuse_existing()
-        taken = {split[2] for split in map(split_shard_path, self._old_shards) if split}
+        taken = {split[2] for split in map(split_shard_path, old_shards) if split}
         while num_shards in taken:
             num_shards += 1
         self._header = BundleHeader(num_shards=num_shards)
@@ -81,8 +82,13 @@ class BundleWriter:
         self._new_folder = bool(folder) and not os.path.isdir(folder)
         self._staged = StagedFiles()
         self._shards: list[StagedFile] = []
+        # Held open: what is found in it now goes from there, wherever its path leads by then.
+        self._folder: OpenFolder | None = None
+        self._old_shards: dict[str, Identity] = {}
         try:
             make_folder(folder)
+            if old_shards:
+                self._look_at(folder, map(os.path.basename, old_shards))
             for shard_id in range(num_shards):
                 path = shard_path(prefix, shard_id, num_shards)
                 self._shards.append(self._staged.create(path))
@@ -102,6 +108,8 @@ class BundleWriter:
 
     def _clean_up(self) -> None:
         self._staged.abandon()
+        if self._folder is not None:
+            self._folder.close()
         if self._new_folder and not self._finished:
             with contextlib.suppress(OSError, ValueError):
                 os.rmdir(os.path.dirname(self.prefix))
@@ -202,9 +210,27 @@ class BundleWriter:
         self._staged.commit(replace_last=self._replace)
         self._finished = True
         self._check_written()
-        for path in self._old_shards:
-            with contextlib.suppress(OSError):
-                os.unlink(path)
+        self._remove_old_shards()
+
+    def _look_at(self, folder: str, names: Iterable[str]) -> None:
+        """Open the folder, and remember which files have some names in it."""
+        try:
+            self._folder = OpenFolder(folder)
+            for name in names:
+                status = self._folder.status(name)
+                if status is not None:
+                    self._old_shards[name] = identity_of(status)
+        except OSError as error:
+            raise file_error(error, folder or os.curdir) from error
+
+    def _remove_old_shards(self) -> None:
+        """Remove what is still what it was; what cannot be removed stays."""
+        if self._folder is not None:
+            for name, identity in self._old_shards.items():
+                with contextlib.suppress(OSError):
+                    status = self._folder.status(name)
+                    if status is not None and identity_of(status) == identity:
+                        self._folder.unlink(name)
 
     def _new_key(self, key: str) -> bytes:
         raw = _encode_key(key)

@@ -76,10 +76,15 @@ class OpenFolder:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         return os.open(name, flags, mode, dir_fd=self._fd)
 
-    def open(self, name: str) -> int:
-        """Return a descriptor to read a file; does not wait for the writer of a named pipe."""
-        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-        return os.open(name, flags, dir_fd=self._fd)
+    def open(self, name: str, *, write: bool = False) -> int:
+        """Return a descriptor to read a file; does not wait for the writer of a named pipe.
+
+        Args:
+            name: of the file.
+            write: whether to write to it, too; some file systems lock no other.
+        """
+        flags = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        return os.open(name, flags | (os.O_RDWR if write else os.O_RDONLY), dir_fd=self._fd)
 
     def status(self, name: str) -> os.stat_result | None:
         """Return the status of a name; None if there is no such name."""

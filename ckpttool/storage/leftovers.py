@@ -16,7 +16,6 @@ from __future__ import annotations
 import fcntl
 import os
 import re
-import shutil
 import stat
 import time
 from collections.abc import Collection, Iterator
@@ -24,6 +23,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 
 from ckpttool.storage.folders import OpenFolder
+from ckpttool.storage.source import inode_of
 from ckpttool.storage.temporary import TEMPORARY_SUFFIX, split_temporary, stands_for_part
 
 LOCK_SUFFIX = ".ckpt-lock"
@@ -123,28 +123,27 @@ class DeadSet:
     names: dict[str, str]
 
 
-def dead_sets(folder: str, destination: str) -> list[DeadSet]:
+def dead_sets(folder: OpenFolder, destination: str) -> list[DeadSet]:
     """Return what runs known to be dead left behind for a destination.
 
     Args:
-        folder: the folder; empty for the current one.
-        destination: path of a checkpoint, or of a single file, in it.
+        folder: the folder.
+        destination: name of a checkpoint, or of a single file, in it.
     """
     found = []
     for tag, members in _sets(folder).items():
         names = {stem: name for name, stem in members}
-        if any(_belongs(stem, os.path.basename(destination)) for stem in names):
-            path = os.path.join(folder, f".{tag}{LOCK_SUFFIX}")
-            with suppress(OSError), _lock_of_dead(path) as fd:
+        if any(_belongs(stem, destination) for stem in names):
+            with suppress(OSError), _lock_of_dead(folder, f".{tag}{LOCK_SUFFIX}") as fd:
                 found.append(DeadSet(os.fstat(fd).st_mtime_ns, names))
     return found
 
 
-def clear_leftovers(folder: str, destinations: Collection[str], own: str = "") -> None:
+def clear_leftovers(folder: OpenFolder, destinations: Collection[str], own: str = "") -> None:
     """Remove what dead runs left behind for the same destinations, as far as possible.
 
     Args:
-        folder: the folder; empty for the current one.
+        folder: the folder.
         destinations: names of checkpoints or of single files in it.
         own: the tag of the set that asks.
     """
@@ -155,31 +154,30 @@ def clear_leftovers(folder: str, destinations: Collection[str], own: str = "") -
         if wanted or not members:  # a run may die before it has made any file
             with _if_dead(folder, tag, [name for name, _ in members]) as dead:
                 for name, _ in members if dead else ():
-                    _remove(os.path.join(folder, name))
+                    _remove(folder, name)
 
 
 @contextmanager
-def _if_dead(folder: str, tag: str, names: list[str]) -> Iterator[bool]:
+def _if_dead(folder: OpenFolder, tag: str, names: list[str]) -> Iterator[bool]:
     """Tell whether the run that had a tag is dead; if so, remove its lock file at the end."""
-    path = os.path.join(folder, f".{tag}{LOCK_SUFFIX}")
+    lock = f".{tag}{LOCK_SUFFIX}"
     with ExitStack() as held:
         try:
-            held.enter_context(_lock_of_dead(path))
+            held.enter_context(_lock_of_dead(folder, lock))
         except FileNotFoundError:
-            yield all(_is_abandoned(os.path.join(folder, name)) for name in names)
+            yield all(_is_abandoned(folder, name) for name in names)
             return
         except OSError:
             yield False
             return
         yield True
-        with suppress(OSError):
-            os.unlink(path)
+        folder.remove(lock)
 
 
 @contextmanager
-def _lock_of_dead(path: str) -> Iterator[int]:
+def _lock_of_dead(folder: OpenFolder, name: str) -> Iterator[int]:
     """Hold the lock of a run that is dead; raises `OSError` if it lives or that is not known."""
-    fd = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    fd = folder.open(name, write=True)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield fd
@@ -188,11 +186,11 @@ def _lock_of_dead(path: str) -> Iterator[int]:
             os.close(fd)
 
 
-def _sets(folder: str) -> dict[str, list[tuple[str, str]]]:
+def _sets(folder: OpenFolder) -> dict[str, list[tuple[str, str]]]:
     """Return the temporary names in a folder and the stems in them, by tag."""
     sets: dict[str, list[tuple[str, str]]] = {}
     try:
-        names = os.listdir(folder or os.curdir)
+        names = folder.names()
     except OSError:
         return sets
     for name in names:
@@ -205,13 +203,14 @@ def _sets(folder: str) -> dict[str, list[tuple[str, str]]]:
     return sets
 
 
-def _is_abandoned(path: str) -> bool:
+def _is_abandoned(folder: OpenFolder, name: str) -> bool:
     """Tell whether nothing has happened to a file for a long time."""
     try:
-        # Not mtime: a hard link shares that of the original file.
-        return time.time() - os.lstat(path).st_ctime > _ABANDONED
+        status = folder.status(name)
     except OSError:
         return False
+    # Not mtime: a hard link shares that of the original file.
+    return status is not None and time.time() - status.st_ctime > _ABANDONED
 
 
 def _belongs(stem: str, destination: str) -> bool:
@@ -221,11 +220,11 @@ def _belongs(stem: str, destination: str) -> bool:
     return stands_for_part(stem, destination)
 
 
-def _remove(path: str) -> None:
+def _remove(folder: OpenFolder, name: str) -> None:
     """Remove a file, or a folder of one's own with all that is in it."""
     with suppress(OSError):
-        status = os.lstat(path)
-        if not stat.S_ISDIR(status.st_mode):
-            os.unlink(path)
+        status = folder.status(name)
+        if status is None or not stat.S_ISDIR(status.st_mode):
+            folder.remove(name)
         elif status.st_uid == os.geteuid():
-            shutil.rmtree(path, ignore_errors=True)
+            folder.remove_tree(name, inode_of(status))

@@ -145,7 +145,7 @@ class StagedFolder:
         notes = []
         if self._replaced is not None and not self._gone:
             notes.append(f"'{self._beside(self._replaced[0])}' could not be removed")
-        clear_leftovers(os.path.dirname(self.path), {self._names[1]}, self._tag)
+        clear_leftovers(self._above, {self._names[1]}, self._tag)
         return notes
 
     def _take_place(self, *, replace: bool) -> None:

@@ -212,7 +212,7 @@ class StagedFiles:
                     self._sync_folders()
                     claim.take_back()
             raise
-        if remove_quietly(claim.temporary):
+        if self._remove_spare(claim.temporary):
             self._spare.remove(claim.temporary)
         self._tidy()
 
@@ -243,7 +243,7 @@ class StagedFiles:
                 error.message += f"; '{last.path}' is written, but may not outlast a power failure"
             raise
         for folder, names in done.items():
-            clear_leftovers(folder, names, self._tag)
+            clear_leftovers(self._folders[folder], names, self._tag)
         if not self._spare:  # else there is something that is needed until `abandon`
             self._release()
 
@@ -290,7 +290,12 @@ class StagedFiles:
 
     def _remove_all(self) -> None:
         self._remove_files()
-        self._spare = [name for name in self._spare if not remove_quietly(name)]
+        self._spare = [path for path in self._spare if not self._remove_spare(path)]
+
+    def _remove_spare(self, path: str) -> bool:
+        folder, name = os.path.split(path)
+        opened = self._folders.get(folder)  # not there any more where this was tried before
+        return opened is not None and opened.remove(name)
 
     def _remove_files(self) -> None:
         """Remove the temporary names; keep for later those that cannot be removed."""
@@ -314,14 +319,3 @@ class StagedFiles:
             self._locks.pop()
         while self._folders:
             self._folders.popitem()[1].close()
-
-
-def remove_quietly(path: str) -> bool:
-    """Remove a file; tell whether it is gone. Failure is no error."""
-    try:
-        os.unlink(path)
-    except FileNotFoundError:
-        return True
-    except OSError:
-        return False
-    return True

@@ -288,3 +288,29 @@ def test_no_descriptor_is_left_open(prefix: str) -> None:
     with pytest.raises(DestinationError):
         BundleWriter(prefix)
     assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_old_shards_go_from_the_folder_that_they_were_found_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor does a shard that somebody put there meanwhile."""
+    folder, moved, other = tmp_path / "in", tmp_path / "moved", tmp_path / "other"
+    write(str(folder / "m"), 1, 2)
+    other.mkdir()
+    theirs = [other / f"m.data-0000{at}-of-00002" for at in range(2)]
+    for path in theirs:
+        path.write_bytes(b"theirs")
+
+    def exchange(writer: BundleWriter) -> None:
+        (folder / theirs[1].name).write_bytes(b"younger")
+        folder.rename(moved)
+        folder.symlink_to(other)
+
+    monkeypatch.setattr(BundleWriter, "_check_written", exchange)
+    write(str(folder / "m"), 2, force=True)
+    assert [path.read_bytes() for path in theirs] == [b"theirs"] * 2
+    assert sorted(os.listdir(moved)) == [
+        "m.data-00000-of-00001",
+        "m.data-00001-of-00002",
+        "m.index",
+    ]

@@ -7,14 +7,16 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Collection
 from pathlib import Path
 
 import pytest
 
 from ckpttool.storage.folders import OpenFolder
-from ckpttool.storage.leftovers import SetLock, clear_leftovers, destination_of
+from ckpttool.storage.leftovers import SetLock, clear_leftovers, dead_sets, destination_of
 from ckpttool.storage.temporary import split_temporary, temporary_stem
 from tests.support.command import environment
+from tests.support.links import adversary
 
 TAG = "0123456789abcdef"
 OTHER = "fedcba9876543210"
@@ -26,6 +28,10 @@ def leave(folder: Path, *stems: str, tag: str = TAG, lock: bool = True) -> None:
         (folder / f".{stem}.{tag}.ckpt-tmp").write_bytes(b"x")
     if lock:
         (folder / f".{tag}.ckpt-lock").touch()
+
+
+def clear(folder: Path, destinations: Collection[str]) -> None:
+    clear_leftovers(OpenFolder(str(folder)), destinations)
 
 
 def names(folder: Path) -> list[str]:
@@ -62,7 +68,7 @@ def test_all_of_a_dead_run_goes(tmp_path: Path) -> None:
     for at, stem in enumerate(stems):
         leave(tmp_path, stem, tag=f"{at:016x}")
     leave(tmp_path, "m.data-00003-of-00004", "m.index", "m.index.old")
-    clear_leftovers(str(tmp_path), {"m"})
+    clear(tmp_path, {"m"})
     assert names(tmp_path) == []
 
 
@@ -73,13 +79,13 @@ def test_other_destinations_stay(tmp_path: Path) -> None:
     (tmp_path / ".m.index.ckpt-tmp").touch()
     (tmp_path / ".mine.ckpt-lock").touch()
     before = names(tmp_path)
-    clear_leftovers(str(tmp_path), {"m"})
+    clear(tmp_path, {"m"})
     assert names(tmp_path) == before
 
 
 def test_a_run_that_died_before_its_first_file(tmp_path: Path) -> None:
     leave(tmp_path)
-    clear_leftovers(str(tmp_path), {"anything"})
+    clear(tmp_path, {"anything"})
     assert names(tmp_path) == []
 
 
@@ -104,10 +110,10 @@ def test_the_living_are_let_alone(tmp_path: Path) -> None:
         assert process.stdout.readline() == b"held\n"
         leave(tmp_path, "m.index", tag=OTHER, lock=False)
         before = names(tmp_path)
-        clear_leftovers(str(tmp_path), {"m"})
+        clear(tmp_path, {"m"})
         assert names(tmp_path) == before
         process.kill()
-    clear_leftovers(str(tmp_path), {"m"})
+    clear(tmp_path, {"m"})
     assert names(tmp_path) == [f".{TAG}.ckpt-lock", f".m.index.{TAG}.ckpt-tmp"]
     lock.release()
     assert names(tmp_path) == [f".m.index.{TAG}.ckpt-tmp"]
@@ -116,11 +122,11 @@ def test_the_living_are_let_alone(tmp_path: Path) -> None:
 def test_without_a_lock_a_day_tells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     leave(tmp_path, "m.index", lock=False)
     os.utime(tmp_path / f".m.index.{TAG}.ckpt-tmp", (0, 0))
-    clear_leftovers(str(tmp_path), {"m"})
+    clear(tmp_path, {"m"})
     assert len(names(tmp_path)) == 1
     later = time.time() + 86401
     monkeypatch.setattr(time, "time", lambda: later)
-    clear_leftovers(str(tmp_path), {"m"})
+    clear(tmp_path, {"m"})
     assert names(tmp_path) == []
 
 
@@ -134,7 +140,7 @@ def test_where_there_are_no_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert names(tmp_path) == []
     lock.release()
     leave(tmp_path, "m.index")
-    clear_leftovers(str(tmp_path), {"m"})
+    clear(tmp_path, {"m"})
     assert len(names(tmp_path)) == 2
 
 
@@ -149,7 +155,7 @@ def test_a_lock_that_somebody_took_for_a_dead_one(
         if not stolen:
             stolen.append(fd)
             monkeypatch.setattr(fcntl, "flock", true)
-            clear_leftovers(str(tmp_path), set())
+            clear(tmp_path, set())
             assert names(tmp_path) == []
         true(fd, operation)
 
@@ -157,7 +163,7 @@ def test_a_lock_that_somebody_took_for_a_dead_one(
     lock = SetLock(OpenFolder(str(tmp_path)), TAG)
     lock.acquire()
     leave(tmp_path, "m.index", lock=False)
-    clear_leftovers(str(tmp_path), {"m"})
+    clear(tmp_path, {"m"})
     assert len(names(tmp_path)) == 2
     lock.release()
 
@@ -169,9 +175,9 @@ def test_long_names(length: int, tmp_path: Path) -> None:
     for at, end in enumerate((".index", ".data-00000-of-00001", "")):
         leave(tmp_path, temporary_stem(name + end), tag=f"{at:016x}")
     before = names(tmp_path)
-    clear_leftovers(str(tmp_path), {"x" + name, "n"})
+    clear(tmp_path, {"x" + name, "n"})
     assert names(tmp_path) == before
-    clear_leftovers(str(tmp_path), {name})
+    clear(tmp_path, {name})
     assert names(tmp_path) == []
 
 
@@ -180,7 +186,7 @@ def test_a_folder_with_all_that_is_in_it(tmp_path: Path) -> None:
     inside.mkdir(parents=True)
     (inside / "variables.index").touch()
     leave(tmp_path)
-    clear_leftovers(str(tmp_path), {"model"})
+    clear(tmp_path, {"model"})
     assert names(tmp_path) == []
 
 
@@ -190,5 +196,46 @@ def test_links_in_their_place_lead_nowhere(tmp_path: Path) -> None:
     (tmp_path / "mine").write_bytes(b"mine")
     os.symlink("../mine", folder / f".m.index.{TAG}.ckpt-tmp")
     os.symlink("../mine", folder / f".{TAG}.ckpt-lock")
-    clear_leftovers(str(folder), {"m"})
+    clear(folder, {"m"})
     assert (tmp_path / "mine").read_bytes() == b"mine"
+
+
+def test_a_folder_that_was_exchanged_for_a_link(tmp_path: Path) -> None:
+    """What lies where the path leads by then is somebody else's."""
+    folder, moved, other = tmp_path / "in", tmp_path / "moved", tmp_path / "other"
+    folder.mkdir()
+    other.mkdir()
+    for each in (folder, other):
+        leave(each, "m.index")
+        (each / f".m.{TAG}.ckpt-tmp").mkdir()
+    held = OpenFolder(str(folder))
+    folder.rename(moved)
+    folder.symlink_to(other)
+    before = names(other)
+    assert [each.names for each in dead_sets(held, "m")]
+    clear_leftovers(held, {"m"})
+    assert names(other) == before
+    assert names(moved) == []
+
+
+def test_somebody_who_exchanges_leftovers_for_links_reaches_nothing_elsewhere(
+    tmp_path: Path,
+) -> None:
+    folder, other = tmp_path / "shared", tmp_path / "other"
+    folder.mkdir()
+    (other / "variables").mkdir(parents=True)
+    (other / "variables" / "mine").touch()
+    (other / "mine").touch()
+    taken = 0
+    with adversary(folder, other):
+        for number in range(40):
+            made = tmp_path / f"{number}"
+            for at in range(5):
+                (made / f"variables-{at}" / "x").mkdir(parents=True)
+            (folder / f".{number:016x}.ckpt-lock").touch()
+            made.rename(folder / f".model.{number:016x}.ckpt-tmp")
+            clear(folder, {"model"})
+            taken += any(name.startswith("taken") for name in names(folder))
+            assert names(other) == ["mine", "variables"]
+            assert names(other / "variables") == ["mine"]
+    assert taken, "nobody interfered"

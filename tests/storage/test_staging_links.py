@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import os
 import stat
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -20,42 +16,10 @@ from ckpttool.storage.temporary import temporary_path
 from ckpttool.surgery.export.saved_model import prepare_export
 from tests.support.exports import is_whole, sample_export, tree
 from tests.support.fixtures import folder_contents
+from tests.support.links import adversary
 from tests.support.refusals import refused
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root may give files away")
-
-# Puts, as fast as it can, a link in the place of whatever begins with a dot.
-_ADVERSARY = """
-import os, sys
-folder, target = sys.argv[1:]
-print("ready", flush=True)
-taken = 0
-while True:
-    for name in os.listdir(folder):
-        if name.startswith(".") and name.endswith(".ckpt-tmp"):
-            link, staged = os.path.join(folder, "link"), os.path.join(folder, name)
-            try:
-                os.symlink(target, link)
-                if os.path.isdir(staged):
-                    taken += 1
-                    os.rename(staged, os.path.join(folder, f"taken-{taken}"))
-                os.rename(link, staged)
-            except OSError:
-                pass
-"""
-
-
-@contextmanager
-def adversary(folder: Path, target: Path) -> Iterator[None]:
-    """Let another process exchange temporary files in a folder for links to a file."""
-    words = [sys.executable, "-I", "-c", _ADVERSARY, str(folder), str(target)]
-    with subprocess.Popen(words, stdout=subprocess.PIPE) as process:
-        try:
-            assert process.stdout is not None
-            process.stdout.readline()
-            yield
-        finally:
-            process.kill()
 
 
 def identity(path: Path) -> tuple[int, ...]:

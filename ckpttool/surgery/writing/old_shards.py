@@ -101,7 +101,8 @@ class OldShards:
         except OSError as error:
             raise file_error(error, index.path) from error
         saving = self._is_being_saved()
-        dead = [_Claims(each, self._path) for each in dead_sets(self._path, self._prefix)]
+        name = os.path.basename(self._prefix)
+        dead = [_Claims(each, self._path) for each in dead_sets(self._folder, name)]
         going = []
         for path, status in self._found.items():
             older = status.st_mtime_ns < written.st_mtime_ns

@@ -16,10 +16,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from itertools import starmap
+from itertools import pairwise, starmap
 from typing import TYPE_CHECKING, NamedTuple
 
 from ckpttool.coding import wire
+from ckpttool.coding.varint import decode_varint
 from ckpttool.errors import CorruptError
 from ckpttool.objects.keys import VARIABLE_VALUE
 
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     _AttributeMessage = _Object.SerializedTensor
     _SlotMessage = _Object.SlotVariableReference
 
+_NODE_TAG = 0x0A
+_PIECE = 1 << 20  # bytes of a graph that are decoded at once
 _LONGEST_NAME = 200  # in a message for people
 _SINGULAR = ("registered_saver", "has_checkpoint_values")
 
@@ -116,17 +119,54 @@ def decode_nodes(data: bytes, *, path: str | None = None) -> tuple[tuple[Node, .
             children of a node have the same name.
     """
     from ckpttool.pb import TrackableObjectGraph
-    from ckpttool.pb.convert import parse
+    from ckpttool.pb.convert import check_size, parse
 
-    message = parse(TrackableObjectGraph, data, path=path)
-    message.DiscardUnknownFields()
+    check_size(len(data), path=path, offset=None)
+    cuts, total = _cut_between_nodes(data)
+    nodes: list[Node] = []
+    unknown = b""
     with _collection_paused():
-        nodes = _decode_nodes(message)
-        if message.ByteSize() == len(data):  # nothing was unknown
-            return nodes, b""
-        message = parse(TrackableObjectGraph, data, path=path)  # rare; a copy would cost all graphs
-        pairs = zip(nodes, message.nodes, strict=True)
-        return tuple(starmap(_with_unknown, pairs)), _unknown(message)
+        for begin, end in pairwise((0, *cuts)):
+            piece = data[begin:end]
+            try:
+                message = parse(TrackableObjectGraph, piece, path=path)
+            except CorruptError:
+                parse(TrackableObjectGraph, data, path=path)  # says so of the whole
+                raise
+            message.DiscardUnknownFields()
+            found = _decode_nodes(message, len(nodes), total or len(message.nodes))
+            if message.ByteSize() != len(piece):  # rare; a copy would cost all graphs
+                message = parse(TrackableObjectGraph, piece, path=path)
+                found = list(starmap(_with_unknown, zip(found, message.nodes, strict=True)))
+                unknown += _unknown(message)
+            nodes += found
+    if not nodes:
+        raise CorruptError("the object graph has no root")
+    return tuple(nodes), unknown
+
+
+def _cut_between_nodes(data: bytes) -> tuple[list[int], int]:
+    """Cut a serialized graph into pieces that are graphs, and count its nodes.
+
+    Messages take several times the room of their bytes, and protobuf lets go of all or none.
+
+    Returns:
+        Where each piece ends. One that is not nodes alone is not cut, and the count is 0.
+    """
+    cuts: list[int] = []
+    total = pos = 0
+    end, cut = len(data), _PIECE
+    while pos < end and data[pos] == _NODE_TAG:
+        try:
+            length, at = decode_varint(data, pos + 1, end)
+        except CorruptError:
+            break
+        pos = at + length
+        total += 1
+        if cut <= pos < end:
+            cuts.append(pos)
+            cut = pos + _PIECE
+    return ([*cuts, end], total) if pos == end else ([end], 0)
 
 
 def encode_nodes(nodes: tuple[Node, ...], unknown: bytes = b"") -> bytes:
@@ -149,14 +189,18 @@ def _collection_paused() -> Iterator[None]:
             gc.enable()
 
 
-def _decode_nodes(message: TrackableObjectGraph) -> tuple[Node, ...]:
-    total = len(message.nodes)
-    if not total:
-        raise CorruptError("the object graph has no root")
+def _decode_nodes(message: TrackableObjectGraph, first: int, total: int) -> list[Node]:
+    """Decode some nodes of a graph.
+
+    Args:
+        message: the nodes.
+        first: the number of the first of them.
+        total: how many the whole graph has.
+    """
     # A graph has at least one node per variable, so this loop is kept fast: testing for an empty
     # list takes less time than a loop over it.
     nodes = []
-    for node_id, node in enumerate(message.nodes):
+    for node_id, node in enumerate(message.nodes, first):
         saver = None
         if node.HasField("registered_saver"):
             found = node.registered_saver
@@ -177,7 +221,7 @@ def _decode_nodes(message: TrackableObjectGraph) -> tuple[Node, ...]:
                 )
             )
         )
-    return tuple(nodes)
+    return nodes
 
 
 def _decode_attribute(one: _AttributeMessage) -> Attribute:

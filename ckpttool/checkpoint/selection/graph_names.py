@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Set
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import product
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from ckpttool.checkpoint.selection.globs import GLOBSTAR, literal_tokens, parse_glob
 from ckpttool.checkpoint.selection.matching import (
@@ -63,13 +63,6 @@ class Found:
 NOTHING = Found(frozenset(), frozenset(), frozenset())
 
 
-class _Held(NamedTuple):
-    """A tensor of an object, and what its names end in behind a path of the object."""
-
-    key: str
-    endings: tuple[str, ...]
-
-
 class GraphNames:
     """The names of all tensors of an object-based checkpoint.
 
@@ -81,10 +74,11 @@ class GraphNames:
     def __init__(self, graph: ObjectGraph, keys: Set[str]) -> None:
         self._graph = graph
         self._node_of: dict[str, int] = {}
-        self._held: dict[int, list[_Held]] = {}
+        # The keys of the tensors of each object; nearly all have one.
+        self._held: dict[int, tuple[str, ...]] = {}
         for key, (node_id, _) in graph.claims(keys).owners.items():
             self._node_of[key] = node_id
-            self._held.setdefault(node_id, []).append(_Held(key, _endings(key)))
+            self._held[node_id] = (*self._held.get(node_id, ()), key)
 
     def names_of(self, key: str, *, limit: int = MAX_NAMES) -> tuple[str, ...]:
         """Return the names of a tensor: its key, its object path, then those along other edges.
@@ -108,7 +102,7 @@ class GraphNames:
         node_id = self._graph.node_at(path)
         ending = ATTRIBUTES + (attribute if found else VARIABLE_VALUE)
         held = self._held.get(node_id, ()) if node_id is not None else ()
-        return next((each.key for each in held if each.endings[0] == ending), None)
+        return next((each for each in held if _endings(each)[0] == ending), None)
 
     def find(self, pattern: Pattern) -> Found:
         """Return what a word, as a scope, or a glob selects by names along any edges."""
@@ -183,23 +177,30 @@ class GraphNames:
     def _slots(self) -> list[tuple[int, int, tuple[str, ...]]]:
         """Each slot: its variable, itself, and what its names have behind the variable's."""
         paths: dict[int, tuple[str, ...]] = {}
+        # Slots by the hundred thousand share a few names.
+        known: dict[tuple[int, str], tuple[str, ...]] = {}
         found = []
         for link in self._graph.slots:
             at = link.optimizer_id
             if at not in paths:
                 limit = MAX_NAMES if len(paths) < _MAX_OPTIMIZERS else 1
                 paths[at] = self._graph.paths_of(at, limit=limit)
-            name = escape(link.slot_name)
-            texts = tuple(f"/{OPTIMIZER_SLOT}/{path}/{name}" for path in paths[at])
+            texts = known.get((at, link.slot_name))
+            if texts is None:
+                name = escape(link.slot_name)
+                texts = tuple(f"/{OPTIMIZER_SLOT}/{path}/{name}" for path in paths[at])
+                known[at, link.slot_name] = texts
             found.append((link.variable_id, link.slot_id, texts))
         return found
 
     @cached_property
-    def _labels(self) -> list[list[tuple[str, int]]]:
-        return [
-            [(escape(edge.name), edge.node_id) for edge in node.children]
+    def _labels(self) -> dict[int, list[tuple[str, int]]]:
+        """What leads where from the objects that have edges."""
+        return {
+            node.id: [(escape(edge.name), edge.node_id) for edge in node.children]
             for node in self._graph.nodes
-        ]
+            if node.children
+        }
 
     def _find(self, make: Callable[[], Matcher[S]]) -> Found:
         keys = self._matched(make(), frozenset())
@@ -233,9 +234,9 @@ class GraphNames:
 
     def _accepted(self, matcher: Matcher[S], node_id: int, state: S) -> set[str]:
         return {
-            held.key
-            for held in self._held.get(node_id, ())
-            if any(matcher.accepts(matcher.step(state, ending)) for ending in held.endings)
+            key
+            for key in self._held.get(node_id, ())
+            if any(matcher.accepts(matcher.step(state, ending)) for ending in _endings(key))
         }
 
     def _walk(self, matcher: Matcher[S], scopes: Set[int]) -> dict[int, S]:
@@ -243,10 +244,11 @@ class GraphNames:
         states: dict[int, S] = {}
         queue: list[tuple[int, S, str]] = [(0, matcher.start, "")]
         for node_id, state, separator in queue:
-            if separator and not (node_id in self._parted or node_id == 0):
+            labels = self._labels.get(node_id)
+            if labels is None:
                 continue
             base = matcher.step(state, separator)
-            for label, child in self._labels[node_id]:
+            for label, child in labels:
                 joined = matcher.joined(states.get(child), matcher.step(base, label))
                 if joined is not None:
                     states[child], more = joined
@@ -254,16 +256,15 @@ class GraphNames:
                         queue.append((child, more, "/"))
         return states
 
-    @cached_property
-    def _parted(self) -> frozenset[int]:
-        return frozenset(node.id for node in self._graph.nodes if node.children)
-
 
 def _endings(key: str) -> tuple[str, ...]:
     """Return what the key has behind the path of its object, and what its object path has."""
     _, found, attribute = key.partition(ATTRIBUTES)
-    if not found:
-        return ATTRIBUTES + VARIABLE_VALUE, ""
+    return _endings_of(attribute) if found else (ATTRIBUTES + VARIABLE_VALUE, "")
+
+
+@lru_cache(256)
+def _endings_of(attribute: str) -> tuple[str, ...]:
     whole = ATTRIBUTES + attribute
     short = object_path("x" + whole)
     return (whole,) if short is None else (whole, short.removeprefix("x"))

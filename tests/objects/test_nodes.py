@@ -185,6 +185,41 @@ def test_bad_graphs(data: bytes, message: str) -> None:
         decode_nodes(data, path="some/ckpt")
 
 
+# Of the graph: a field of an unknown number, one of a known number and another form, one cut off.
+ODD_FIELDS = ["", "1a0161", "0801", "0a05", "0a80"]
+
+
+@pytest.mark.parametrize("name", [*MADE, *FIXTURES])
+@pytest.mark.parametrize("odd", ODD_FIELDS)
+@pytest.mark.parametrize("piece", [1, 100, 1000])
+def test_a_graph_is_the_same_in_pieces(
+    name: str, odd: str, piece: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = load(name).graph
+    cut = 2 + data[1] if data[1] < 0x80 else 0  # behind the root
+    for graph in (data[:cut] + bytes.fromhex(odd) + data[cut:], data + bytes.fromhex(odd)):
+        monkeypatch.setattr("ckpttool.objects.nodes._PIECE", piece)
+        in_pieces = _decoded(graph)
+        monkeypatch.setattr("ckpttool.objects.nodes._PIECE", 1 << 40)
+        assert in_pieces == _decoded(graph)
+
+
+def _decoded(data: bytes) -> object:
+    try:
+        return decode_nodes(data)
+    except CorruptError as error:
+        return error.message
+
+
+def test_nodes_of_other_pieces_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An edge may lead to them; and what is in no piece is out of range."""
+    monkeypatch.setattr("ckpttool.objects.nodes._PIECE", 1)
+    nodes = (Node(0, (Edge("a", 2),)), Node(1), Node(2, (Edge("b", 0),)))
+    assert decode_nodes(encode_nodes(nodes)) == (nodes, b"")
+    with pytest.raises(CorruptError, match="child 'c' of node 2 is node 3, but there are 3 nodes"):
+        decode_nodes(encode_nodes((*nodes[:2], Node(2, (Edge("c", 3),)))))
+
+
 def test_messages_stay_short() -> None:
     with pytest.raises(CorruptError) as caught:
         decode_nodes(encode_nodes((Node(0, (Edge("x" * 100_000, 5),)),)))

@@ -6,6 +6,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from itertools import chain, count
 from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
 
 from ckpttool.checkpoint.kinds.rules import KINDS
@@ -168,11 +169,11 @@ class Selector:
         Raises:
             SelectionError: as in `select`.
         """
-        names = [name for part in parts for name in part.rows]
+        # Rows may be made when they are looked at: those that are not chosen are not kept.
         if self.selects_all:
-            return Choice(names, [])
+            return Choice([[*part.rows] for part in parts], [])
         index = _NameIndex(parts)
-        chosen = bytearray([self.from_all]) * len(names)
+        chosen = bytearray([self.from_all]) * sum(len(part.rows) for part in parts)
         leaving = _Leaving(index)
         for pattern, include in self._patterns():
             hits = index.find(pattern)
@@ -182,10 +183,14 @@ class Selector:
                 leaving.take_back(hits.all)
             for hit in hits.all if include else leaving.add(hits):
                 chosen[hit] = include
+        flags = iter(chosen)
         rows = [
-            name
-            for name, taken in zip(names, chosen, strict=True)
-            if taken and (not self.kinds or name.kind in self.kinds)
+            [
+                name
+                for name, taken in zip(part.rows, flags, strict=False)
+                if taken and (not self.kinds or name.kind in self.kinds)
+            ]
+            for part in parts
         ]
         return Choice(rows, leaving.result())
 
@@ -212,6 +217,10 @@ class Listed(Generic[N]):
     ckpt: Checkpoint | None = None
 
 
+def _all_rows(parts: Iterable[Listed[N]]) -> Iterator[N]:
+    return chain.from_iterable(part.rows for part in parts)
+
+
 @dataclass(frozen=True, slots=True)
 class LeftIn(Generic[N]):
     """The effect of excluded scopes on the tensors of one checkpoint.
@@ -230,12 +239,17 @@ class Choice(Generic[N]):
     """The answer of `Selector.choose`.
 
     Attributes:
-        chosen: the selected tensors.
+        by_part: the selected tensors, by checkpoint.
         left_in: by checkpoint; empty if nothing was excluded.
     """
 
-    chosen: list[N]
+    by_part: list[list[N]]
     left_in: list[LeftIn[N]]
+
+    @property
+    def chosen(self) -> list[N]:
+        """The selected tensors of all checkpoints."""
+        return self.by_part[0] if len(self.by_part) == 1 else [*chain.from_iterable(self.by_part)]
 
 
 class _Hits(NamedTuple):
@@ -286,14 +300,17 @@ class _NameIndex(Generic[N]):
 
     def __init__(self, parts: Sequence[Listed[N]]) -> None:
         self._parts = parts
-        self._names = names = [name for part in parts for name in part.rows]
-        self._keys = _Column([name.key for name in names], range(len(names)))
-        paths = [
-            (path, number)
-            for number, name in enumerate(names)
-            if (path := name.object_path) is not None
-        ]
-        self._paths = _Column([path for path, _ in paths], [number for _, number in paths])
+        keys: list[str] = []
+        paths: list[str] = []
+        with_path: list[int] = []
+        for number, name in enumerate(_all_rows(parts)):
+            keys.append(name.key)
+            path = name.object_path
+            if path is not None:
+                paths.append(path)
+                with_path.append(number)
+        self._keys = _Column(keys, range(len(keys)))
+        self._paths = _Column(paths, with_path)
         self._columns = (self._keys, self._paths)
 
     def find(self, pattern: Pattern) -> _Hits:
@@ -335,7 +352,8 @@ class _NameIndex(Generic[N]):
         """Return the rows at some positions and the scopes, by part."""
         found = []
         for part, (_, numbers) in self._graphs.items():
-            rows = [self._names[number] for number in numbers.values() if number in hits]
+            places = enumerate(numbers.values())
+            rows = [self._parts[part].rows[at] for at, number in places if number in hits]
             found.append(LeftIn(rows, frozenset(scopes.get(part, ()))))
         return found
 
@@ -396,7 +414,7 @@ class _NameIndex(Generic[N]):
         for number, part in enumerate(self._parts):
             graph = part.ckpt.graph_names if part.ckpt is not None else None
             if graph is not None:
-                places = {row.key: start + at for at, row in enumerate(part.rows)}
+                places = dict(zip(self._keys.names(start, len(part.rows)), count(start)))
                 found[number] = (graph, places)
             start += len(part.rows)
         return found
@@ -420,6 +438,10 @@ class _Column:
     def __init__(self, names: list[str], numbers: Sequence[int]) -> None:
         self._names = names
         self._numbers = numbers
+
+    def names(self, start: int, number: int) -> list[str]:
+        """Return some of the names."""
+        return self._names[start : start + number]
 
     def numbered(self) -> dict[int, str]:
         """Return the name at each position that has one."""

@@ -148,31 +148,27 @@ def survey(
         for each in damaged:
             raise each.error
         return source, Scope(found, locked, 0, tuple(variables))
-    news = [row for row in locked.values() if _is_news(row, found.get(row.key))]
+    news = [] if lock is None else [locked[key] for key in lock.tensors.news(rows)]
     both: list[Listed[TensorRow | DamagedRow]] = [
-        Listed([*rows, *damaged], ckpt),
+        Listed([*rows, *damaged] if damaged else rows, ckpt),
         Listed([*news, *variables]),
     ]
     chosen = {row.key for row in (selector or Selector()).choose(both).chosen}
-    left = {row.key for row in Selector(rules).choose(both).chosen}
-    ignored = chosen - left
-    chosen -= ignored
+    ignored: set[str] = set()
+    if rules:
+        ignored = chosen - {row.key for row in Selector(rules).choose(both).chosen}
+        chosen -= ignored
     for each in damaged:
         if each.key in chosen:
             raise each.error
     if not chosen and any(part.rows for part in both):
         raise SelectionError("nothing is left to check: no tensor is selected")
     return source, Scope(
-        {key: row for key, row in found.items() if key in chosen},
-        {key: row for key, row in locked.items() if key in chosen},
+        {row.key: row for row in found.values() if row.key in chosen},
+        {key: locked[key] for key in locked if key in chosen},
         len(ignored),
         tuple(row for row in variables if row.key in chosen),
     )
-
-
-def _is_news(locked: TensorRow, found: TensorRow | None) -> bool:
-    """Tell whether a pattern may select a tensor in the lock but not in the checkpoint."""
-    return found is None or (locked.kind, locked.object_path) != (found.kind, found.object_path)
 
 
 def compare(scope: Scope, lock: Lock, *, crc: bool, allow_extra: bool) -> list[LockFinding]:

@@ -11,7 +11,7 @@ import base64
 import json
 import re
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import BinaryIO
 
@@ -118,6 +118,21 @@ class LockRows(Mapping[str, TensorRow]):
     def has_checksums(self) -> bool:
         """Tell whether any tensor or slice has a crc32c."""
         return bool(self._slices) or any(crc != _NO_SUM for crc in self._crcs)
+
+    def news(self, rows: Iterable[TensorRow]) -> list[str]:
+        """Return the keys that a pattern may select in the lock but not in a checkpoint.
+
+        The checkpoint lacks the tensor, or it has another kind or object path there.
+
+        Args:
+            rows: of the checkpoint.
+        """
+        new = bytearray(b"\1") * len(self)
+        for row in rows:
+            at = self._positions.get(row.key)
+            if at is not None and self._kinds[at] == row.kind:
+                new[at] = self._path(row.key, at) != row.object_path
+        return [key for key, at in self._positions.items() if new[at]]
 
     def unlike(self, rows: BundleRows, *, crc: bool) -> Iterator[str]:
         """Yield the keys of a bundle's tensors that are missing here or may differ."""

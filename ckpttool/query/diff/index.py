@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Collection, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 
 from ckpttool.checkpoint.open import Checkpoint
@@ -111,7 +111,7 @@ def _selected(
 
 def choose_with_damaged(
     selector: Selector,
-    listed: Iterable[tuple[Checkpoint, Iterable[TensorRow], Iterable[DamagedRow]]],
+    listed: Iterable[tuple[Checkpoint, Sequence[TensorRow], Collection[DamagedRow]]],
 ) -> list[tuple[list[TensorRow], list[DamagedRow]]]:
     """Return what is selected of the sound and of the damaged tensors of several checkpoints.
 
@@ -119,15 +119,14 @@ def choose_with_damaged(
         SelectionError: a pattern selects nothing in any of them.
     """
     parts: list[Listed[TensorRow | DamagedRow]] = [
-        Listed([*rows, *damaged], ckpt) for ckpt, rows, damaged in listed
+        Listed([*rows, *damaged] if damaged else rows, ckpt) for ckpt, rows, damaged in listed
     ]
-    chosen = {id(row) for row in selector.choose(parts).chosen}
     return [
         (
-            [row for row in part.rows if id(row) in chosen and isinstance(row, TensorRow)],
-            [row for row in part.rows if id(row) in chosen and isinstance(row, DamagedRow)],
+            [row for row in rows if isinstance(row, TensorRow)],
+            [row for row in rows if isinstance(row, DamagedRow)],
         )
-        for part in parts
+        for rows in selector.choose(parts).by_part
     ]
 
 

@@ -2,13 +2,14 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, overload
 
 import pytest
 
 from ckpttool.checkpoint.kinds.rules import KINDS
-from ckpttool.checkpoint.selection.select import SelectionRule, Selector
+from ckpttool.checkpoint.selection.select import Listed, SelectionRule, Selector
 from ckpttool.errors import FileAccessError, MissingFileError, SelectionError
 from ckpttool.printable import printable
 
@@ -186,6 +187,29 @@ def test_nothing_to_choose_by() -> None:
     assert Selector().selects_all
     assert not Selector([SelectionRule("a", include=False)]).selects_all
     assert Selector().select([]) == []
+
+
+class _MadeOnDemand(Sequence[Name]):
+    """Rows of which none is kept, as those of a large checkpoint."""
+
+    def __len__(self) -> int:
+        return len(NET)
+
+    @overload
+    def __getitem__(self, at: int) -> Name: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[Name]: ...
+    def __getitem__(self, at: int | slice) -> Name | list[Name]:
+        return [Name(*name) for name in NET[at]] if isinstance(at, slice) else Name(*NET[at])
+
+
+@pytest.mark.parametrize("kinds", [(), ("weight",)])
+@pytest.mark.parametrize("patterns", [[], ["net"], ["network/x", "net/l1/**"]])
+def test_rows_that_are_made_on_demand(patterns: list[str], kinds: tuple[str, ...]) -> None:
+    selector = Selector(map(SelectionRule, patterns), kinds=kinds)
+    choice = selector.choose([Listed(_MadeOnDemand()), Listed(NET)])
+    assert choice.by_part == [selector.select(NET)] * 2
+    assert choice.chosen == selector.select(NET) * 2
 
 
 def test_names_that_occur_twice_are_all_selected() -> None:

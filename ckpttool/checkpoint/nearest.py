@@ -6,6 +6,7 @@ Comparing texts is slow, so a name is compared with a bounded number of others.
 from __future__ import annotations
 
 import heapq
+import os
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 
@@ -128,3 +129,13 @@ def _children(scope: str, segment: str, ordered: Sequence[str]) -> list[str]:
             else:
                 at = bisect_left(ordered, f"{scope}{child}0", at)  # "0" follows "/" at once
     return children
+
+
+def path_hint(word: str) -> str:
+    """Return what to add to an error about a word that is a path, where no further path is meant.
+
+    A shell makes several paths of an unquoted glob.
+    """
+    if os.sep not in word or not os.path.lexists(word):
+        return ""
+    return "; it is a path, and one checkpoint is meant: did the shell expand a pattern?"

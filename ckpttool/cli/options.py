@@ -169,6 +169,20 @@ class Command(click.Command):
         parser.parse_args = parse_and_keep_order  # type: ignore[method-assign]
         return parser
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the words; a path too many is called one."""
+        words = list(args)
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as error:
+            if type(error) is not click.UsageError or "unexpected extra" not in error.message:
+                raise
+            from ckpttool.checkpoint.nearest import path_hint
+
+            extra = (word for word in words if word in error.message)
+            hint = next(filter(None, map(path_hint, extra)), "")
+            raise click.UsageError(error.message + hint, error.ctx) from error
+
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the examples."""
         if self.examples:

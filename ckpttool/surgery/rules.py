@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
+from ckpttool.checkpoint.nearest import path_hint
 from ckpttool.checkpoint.selection.time_limit import TimeLimit
 from ckpttool.coding.json_text import JsonError, load_json
 from ckpttool.coding.text import encode_text
@@ -171,7 +172,8 @@ def parse_move(text: str) -> MoveRule:
     """
     old, equals, new = text.partition("=")
     if not (equals and old and new):
-        raise SelectionError(f"'{printable(text)}' is no rule: it takes the form OLD=NEW")
+        hint = path_hint(text)
+        raise SelectionError(f"'{printable(text)}' is no rule: it takes the form OLD=NEW{hint}")
     return MoveRule(unprintable(old), unprintable(new))
 
 

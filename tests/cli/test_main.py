@@ -19,7 +19,8 @@ from ckpttool.cli import main as main_module
 from ckpttool.cli import options
 from ckpttool.cli.main import COMMANDS, CommandEntry, cli, main
 from ckpttool.errors import CkptError
-from tests.support.fixtures import ROOT
+from tests.support.command import shell
+from tests.support.fixtures import FIXTURES, ROOT
 
 HEAVY = ("numpy", "rich", "google.protobuf", "ml_dtypes", "crc32c", "cramjam")
 
@@ -369,3 +370,22 @@ def test_help_in_a_folder_that_is_gone(tmp_path: Path) -> None:
     env = {**os.environ, "PYTHONPATH": ROOT}
     done = subprocess.run(["bash", "-c", shell], env=env, capture_output=True, check=False)
     assert done.returncode == 0
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "ls {}",
+        "show {}",
+        "diff {}",
+        "check {} --finite",
+        "rename {} -n",
+        "prune {} --slots -n",
+        "convert-legacy {} -n",
+        "export-meta-json {}",
+    ],
+)
+def test_a_glob_that_the_shell_expanded(line: str) -> None:
+    done = shell(f"$CKPT {line.format('$1/model.ckpt-3.*')}", words=[f"{FIXTURES}/v2/tf1.15/saver"])
+    assert (done.code, done.out) == (2, "")
+    assert "it is a path, and one checkpoint is meant: did the shell expand" in done.err

@@ -10,7 +10,7 @@ from itertools import chain, count
 from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
 
 from ckpttool.checkpoint.kinds.rules import KINDS
-from ckpttool.checkpoint.nearest import nearest, nearest_names, quoted
+from ckpttool.checkpoint.nearest import nearest, nearest_names, path_hint, quoted
 from ckpttool.checkpoint.selection.globs import shortened
 from ckpttool.checkpoint.selection.patterns import Pattern, expand_files
 from ckpttool.checkpoint.selection.time_limit import TimeLimit
@@ -370,6 +370,8 @@ class _NameIndex(Generic[N]):
                 return f"{start}; '{shortened(deeper)}' selects what is below"
         if pattern.form in ("glob", "regex"):
             word = word.translate(_WITHOUT_MARKS)
+        if too_many := path_hint(pattern.body):
+            return start + too_many
         spelled_out = "/.ATTRIBUTES/" in word  # a key is meant, not an object path
         meant = nearest_names(word, (self._keys.numbered() if spelled_out else short).values())
         if meant:

@@ -148,11 +148,10 @@ def test_bad(raw: bytes, message: str, offset: int | None) -> None:
 GOOD = bytes.fromhex(BLOCKS[2][1])
 
 
-@pytest.mark.sweep(6)
-@pytest.mark.parametrize("size", range(len(GOOD)))
-def test_truncated_at_every_length(size: int) -> None:
-    with pytest.raises(CorruptError):
-        decode_block(GOOD[:size])
+def test_truncated_at_every_length() -> None:
+    for size in range(len(GOOD)):
+        with pytest.raises(CorruptError):
+            pytest.fail(f"{size} bytes are read: {decode_block(GOOD[:size])}")
 
 
 def test_every_single_bit_turned() -> None:

@@ -267,12 +267,11 @@ def test_the_walk_can_be_repeated(path: Path) -> None:
         assert list(reader.items()) == list(reader.items()) == RECORDS
 
 
-@pytest.mark.sweep(8)
-@pytest.mark.parametrize("size", range(0, len(SMALL_BLOCKS), 3))
-def test_truncated(path: Path, size: int) -> None:
-    with pytest.raises(CorruptError) as caught:
-        read(path, SMALL_BLOCKS[:size])
-    assert caught.value.path == str(path)
+def test_truncated(path: Path) -> None:
+    for size in range(len(SMALL_BLOCKS)):
+        with pytest.raises(CorruptError) as caught:
+            read(path, SMALL_BLOCKS[:size])
+        assert caught.value.path == str(path), size
 
 
 def test_every_byte_turned_is_noticed_or_means_nothing(path: Path) -> None:

@@ -200,7 +200,10 @@ def test_what_cannot_be_done(rules: list[str], message: str, named: Path) -> Non
 
 def test_strict_is_content_where_every_name_is_matched(named: Path) -> None:
     run(named, "rename", "m", "a=x", "--sub", "^(b|ab|step)", r"y_\1", "--strict", *NEW)
+    renamed = values(named / "new")
+    assert sorted(renamed) == ["x/b", "x/w", "x/w/Adam", "y_ab", "y_b/c/w", "y_b/w", "y_step"]
     run(named, "rename", "new", "--sub", ".*", r"\g<0>", "--strict", "--in-place")
+    assert values(named / "new") == renamed
 
 
 def test_names_with_an_equals_sign(tmp_path: Path) -> None:

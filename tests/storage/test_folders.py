@@ -81,7 +81,8 @@ def test_a_file_system_without_locks(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(fcntl, "flock", refuse)
     with locked_folder(str(tmp_path)):
-        pass
+        (tmp_path / "written").touch()
+    assert os.listdir(tmp_path) == ["written"]
 
 
 def test_no_descriptor_is_left_open(tmp_path: Path) -> None:

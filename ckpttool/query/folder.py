@@ -25,14 +25,13 @@ class CheckpointRow:
     Attributes:
         name: its prefix without the folder.
         latest: whether the folder's state file says it is the latest.
-        saved: when it was saved, in seconds since 1970: as the state file says, else the time of
-            its index.
+        saved: when it was saved, in seconds since 1970: by the state file, else by its index.
         step: the number at the end of its name; None without one.
         generation: `"V1"` or `"V2"`.
-        tensors: how many it has; None where that cannot be told.
+        tensors: how many it has; None if unknown.
         bytes: size of its files.
-        complete: whether the index is sound and all data shards are as long as it needs them.
-        missing: what it lacks, in words; empty where it is complete.
+        complete: whether the index is sound and all data shards are long enough.
+        missing: what it lacks, in words; empty if it is complete.
     """
 
     name: str
@@ -127,7 +126,7 @@ def _inspect_legacy(files: CheckpointFiles) -> tuple[int | None, tuple[str, ...]
 
 
 def _saved_times(folder: str) -> dict[str, float]:
-    """Return the times that the state file has, by name; it is no matter if there is none."""
+    """Return the times in the state file, if any, by name."""
     from ckpttool.checkpoint.state import read_state
 
     state: CheckpointState | None = None

@@ -15,8 +15,8 @@ class ScopeRow(NamedTuple):
     """The tensors of one kind below a scope.
 
     Attributes:
-        scope: the first segments of their names; a whole name where that has no more of them.
-        kind: what they are.
+        scope: the first segments of their names, or a whole shorter name.
+        kind: of the tensors.
         tensors: how many there are.
         elements: of all of them.
         bytes: of all of them.
@@ -30,7 +30,7 @@ class ScopeRow(NamedTuple):
 
 
 class FoldedRow(NamedTuple):
-    """Tensors alike but for numbers in their names.
+    """Tensors that differ only in numbers in their names.
 
     Attributes:
         name: with `#` for each number that differs among them.
@@ -70,12 +70,7 @@ def by_scope(rows: Sequence[TensorRow], depth: int) -> list[ScopeRow]:
 
 
 def in_order(rows: list[G], sort: str) -> list[G]:
-    """Return sums in the order asked for: for `"bytes"` the largest first, not those of the parts.
-
-    Args:
-        rows: in the order of their first tensors.
-        sort: as for `list_tensors`.
-    """
+    """Return sums, given in the order of their first tensors, sorted as by `list_tensors`."""
     return sorted(rows, key=lambda row: -row.bytes) if sort == "bytes" else rows
 
 

@@ -25,9 +25,9 @@ class DamagedRow(NamedTuple):
 
     Attributes:
         key: its name in the file.
-        object_path: its short name; None where it has none.
-        kind: what it is, as far as that can be told.
-        error: what is wrong.
+        object_path: its short name, if any.
+        kind: as far as known.
+        error: the damage.
     """
 
     key: str
@@ -42,9 +42,9 @@ class Listing:
 
     Attributes:
         source: the checkpoint.
-        rows: the selected tensors in the order asked for.
-        totals: over all selected tensors, also those that a limit cut off.
-        damaged: selected tensors whose entries are damaged; they are in no row and no total.
+        rows: the selected tensors in the requested order.
+        totals: over all selected tensors, those beyond a limit included.
+        damaged: selected tensors with damaged entries; they are in no row and no total.
     """
 
     source: Source

@@ -1,8 +1,8 @@
 """The rows of a listing, held by columns.
 
-An index can list millions of tensors, and an object for each of them would take several times the
-room of the index itself. Tensors share a few dtypes, shapes and sizes, so what is held of each is
-its key, references to those, and three numbers; a row is made when somebody looks at it.
+An index can list millions of tensors, and an object for each would take several times the memory of
+the index itself. Tensors share a few dtypes, shapes and sizes, so for each only its key, references
+to those, and three numbers are held; rows are made on demand.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ class TensorRow(NamedTuple):
 
     Attributes:
         key: its name in the file.
-        object_path: its short name; None where it has none.
+        object_path: its short name, if any.
         dtype: name of the dtype.
         shape: of the whole tensor.
-        kind: what it is: weight, slot, optimizer, step, ema, iterator, table, graph or other.
+        kind: weight, slot, optimizer, step, ema, iterator, table, graph or other.
         elements: how many it has.
-        bytes: stored bytes, of all slices together. For V1, where that cannot be told without
-            reading them, what the elements take in memory; None for strings.
+        bytes: stored bytes, of all slices together. For V1, where they are unknown before reading,
+            the size of the elements in memory; None for strings.
         shard: number of the data shard, or of the file of V1; None for a partitioned tensor.
         offset: first byte in that shard; None for a partitioned tensor and for V1.
         crc32c: of the stored bytes, not masked; None for a partitioned tensor and for V1.
@@ -68,7 +68,7 @@ class TensorRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """Sums over tensors; bytes that cannot be told are left out."""
+    """Sums over tensors; unknown bytes are left out."""
 
     tensors: int
     elements: int
@@ -86,7 +86,7 @@ class Totals:
         return cls(len(rows), elements, size)
 
 
-# What the class itself would call, without the time that takes.
+# Faster than the constructor.
 _new_row: Callable[[tuple[object, ...]], TensorRow] = partial(tuple.__new__, TensorRow)
 _Part = tuple[SliceRow, ...]
 
@@ -136,7 +136,7 @@ class BundleRows(Sequence[TensorRow]):
         self._find_kinds = kinds
         # By position, the slices of partitioned tensors.
         self._parts: dict[int, _Part] = {}
-        # Tensors by the hundred thousand share a few shapes.
+        # Many tensors share a few shapes.
         self._counts: dict[Shape, int] = {}
         for columns in sound.columns():
             self._extend(columns, reader)
@@ -236,9 +236,9 @@ class BundleRows(Sequence[TensorRow]):
         return sorted(used)
 
     def comparer(self, other: BundleRows) -> Callable[[int, int], bool]:
-        """Return what tells whether a tensor here and one there are the same by their entries.
+        """Return a function that compares tensors here and there, by position, by their entries.
 
-        Offset and shard do not count. Of a partitioned tensor it always says no.
+        Offset and shard do not count. For a partitioned tensor it always says no.
         """
         of_a = self.dtypes, self.shapes, self.sizes, self._crcs, self._parts
         of_b = other.dtypes, other.shapes, other.sizes, other._crcs, other._parts
@@ -258,7 +258,7 @@ class BundleRows(Sequence[TensorRow]):
         return alike
 
     def ends(self) -> dict[int, tuple[int, str]]:
-        """Return for each shard where the last tensor in it ends, and the key of that."""
+        """Return for each shard the end of its last tensor, and that tensor's key."""
         out: dict[int, tuple[int, str]] = {}
         last: dict[int, int] = {}
         for at, (shard, offset) in enumerate(zip(self._shards, self._offsets, strict=True)):
@@ -272,7 +272,7 @@ class BundleRows(Sequence[TensorRow]):
         return out
 
     def checksums(self) -> Iterator[int]:
-        """Return the crc32c of each tensor, not masked; of a partitioned one it says nothing."""
+        """Return the unmasked crc32c of each tensor; of a partitioned one it is meaningless."""
         return map(unmask, self._crcs)
 
     def elements(self) -> Iterator[int]:
@@ -308,7 +308,7 @@ class RowsByKey(Mapping[str, TensorRow]):
         return key in self._positions
 
     def values(self) -> ValuesView[TensorRow]:
-        """Return the rows, quicker than by one key after another."""
+        """Return the rows, faster than key by key."""
         return _Values(self)
 
     def rows(self) -> BundleRows:
@@ -324,10 +324,7 @@ class _Values(ValuesView[TensorRow]):
 
 
 def ends(rows: Iterable[TensorRow]) -> dict[int, tuple[int, str]]:
-    """Return for each shard where the last of some tensors ends, and the key of that.
-
-    What has no bytes needs no place.
-    """
+    """Return for each shard the end of the last of some tensors (not empty ones), and its key."""
     return rows.ends() if isinstance(rows, BundleRows) else _ends(rows)
 
 

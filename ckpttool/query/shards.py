@@ -1,4 +1,4 @@
-"""Whether the data shards can hold what the index says; none of them is read."""
+"""Whether the data shards exist and are long enough for the index; none of them is read."""
 
 from __future__ import annotations
 
@@ -13,16 +13,12 @@ from ckpttool.errors import CkptError, CorruptError, MissingFileError
 from ckpttool.query.rows import TensorRow, ends
 from ckpttool.query.source import Source
 
-# So many bytes are read quickly, whoever claims them.
+# Claims of so many bytes are always allowed.
 _FREE = 1 << 30
 
 
 def require_data(source: Source, rows: Iterable[TensorRow]) -> None:
-    """Refuse a checkpoint whose data are not all there.
-
-    Args:
-        source: the checkpoint.
-        rows: all its tensors.
+    """Refuse a checkpoint with incomplete data.
 
     Raises:
         MissingFileError: a data shard does not exist.
@@ -39,11 +35,7 @@ def require_data(source: Source, rows: Iterable[TensorRow]) -> None:
 def missing_data(source: Source, rows: Iterable[TensorRow]) -> Iterator[CkptError]:
     """Yield an error for each data shard that is missing or too short for the tensors in it.
 
-    Nothing is read; equal checksums in two indexes say nothing of bytes that are not there.
-
-    Args:
-        source: the checkpoint.
-        rows: those of its tensors that matter.
+    Needed before comparing checksums of two indexes: equal ones mean nothing for missing bytes.
     """
     if source.generation == "V1":  # data and index are one file
         folder = os.path.dirname(source.prefix)
@@ -58,20 +50,13 @@ def missing_data(source: Source, rows: Iterable[TensorRow]) -> Iterator[CkptErro
 
 
 def require_apart(ckpt: Checkpoint, keys: Iterable[str]) -> None:
-    """Refuse to read tensors that claim many times the bytes that the data shards have.
+    """Raise `CorruptError` if the tensors to read claim many times the bytes of the data shards.
 
-    Any number of tensors may claim the same bytes, and reading all would take forever.
-
-    Args:
-        ckpt: the checkpoint.
-        keys: those of the tensors that are to be read as a whole.
-
-    Raises:
-        CorruptError: they claim too many.
+    Any number of tensors may claim the same bytes; reading all of them could take forever.
     """
     reader = ckpt.reader
     if not isinstance(reader, BundleReader):
-        return  # of format V1 every tensor has records of its own
+        return  # in V1 every tensor has its own records
     claimed = 0
     used: set[int] = set()
     for key in set(keys):

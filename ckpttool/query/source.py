@@ -1,4 +1,4 @@
-"""What every answer says of the checkpoint it is about."""
+"""The facts about a checkpoint that every answer contains."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ def select_rows(ckpt: Checkpoint, selector: Selector, rows: Sequence[N]) -> Sequ
     """Return the rows of a checkpoint that are selected.
 
     Raises:
-        SelectionError: a pattern selects nothing; files that might have it are named.
+        SelectionError: a pattern selects nothing; the message names missing files that might have
+        it.
     """
     if selector.selects_all:
         return rows
@@ -32,18 +33,18 @@ def select_rows(ckpt: Checkpoint, selector: Selector, rows: Sequence[N]) -> Sequ
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A checkpoint, as far as it can be told without its values.
+    """The facts about a checkpoint, without its values.
 
     Attributes:
         path: what was typed.
-        prefix: the checkpoint that this led to.
+        prefix: of the checkpoint.
         generation: `"V1"` or `"V2"`.
         style: `"object"` or `"name"`.
-        shards: how many data shards the index counts; of V1 how many files there should be.
+        shards: number of data shards by the index; of V1 the number of files.
         byte_order: `"little"` or `"big"`; None for V1, where it has no meaning.
         index_bytes: size of the index; None for V1, which has none.
-        data_bytes: size of the data shards, or files, that are there.
-        missing_shards: names of those that hold tensors and are not there.
+        data_bytes: size of the existing data shards, or files.
+        missing_shards: names of the missing ones with tensors.
     """
 
     path: str
@@ -58,12 +59,7 @@ class Source:
 
     @classmethod
     def of(cls, ckpt: Checkpoint, rows: Sequence[object] = ()) -> Source:
-        """Describe an open checkpoint; its shards are looked for, not opened.
-
-        Args:
-            ckpt: the checkpoint.
-            rows: all its rows, where they are known: they spare a look at every entry.
-        """
+        """Describe an open checkpoint without opening its shards; known rows save time."""
         reader = ckpt.reader
         bundle = reader if isinstance(reader, BundleReader) else None
         if bundle is not None and isinstance(rows, BundleRows):

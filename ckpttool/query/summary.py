@@ -1,4 +1,4 @@
-"""What a checkpoint is, in short; as much of it as can be read."""
+"""The summary of a checkpoint, from all of it that can be read."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from ckpttool.query.source import Source
 from ckpttool.storage.source import RandomAccessFile
 
 _T = TypeVar("_T")
-# What an optimizer without slot variables is known by: a child of such a name that is its own.
+# An optimizer without slot variables is known by a child of such a name.
 _OPTIMIZER_EDGES = ("_iterations", "iterations", "iter", "beta1_power")
 
 
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """Who wrote a checkpoint, as far as there is evidence.
+    """The writer of a checkpoint.
 
     Attributes:
         version: of TensorFlow; None if it is not recorded.
-        generation: what the object graph tells where the version is not recorded; else None.
-        evidence: the file or record that tells; None where nothing does.
+        generation: by the object graph, if the version is not recorded.
+        evidence: the file or record that tells, if any.
     """
 
     version: str | None
@@ -44,7 +44,7 @@ class Writer:
 
 @dataclass(frozen=True, slots=True)
 class ShardSummary:
-    """A data shard: its file name, and its size or None where it is missing."""
+    """A data shard: its file name, and its size, None if it is missing."""
 
     name: str
     bytes: int | None
@@ -57,7 +57,7 @@ class Group:
     Attributes:
         name: the kind or the scope; empty for all tensors.
         tensors: how many there are.
-        parameters: how many numbers are in them: their elements, but for strings and variants.
+        parameters: number of their elements, strings and variants left out.
         bytes: stored bytes.
     """
 
@@ -69,7 +69,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class StepValue:
-    """A tensor of the kind "step", and its value or None if that cannot be read."""
+    """A tensor of the kind "step", and its value, None if it cannot be read."""
 
     key: str
     object_path: str | None
@@ -96,8 +96,8 @@ class GraphSummary:
     Attributes:
         objects: how many nodes it has, slot variables included.
         slots: how many slot variables.
-        states_values: whether the objects state whether they hold values.
-        optimizers: those that can be told from other objects.
+        states_values: whether `has_checkpoint_values` is stored.
+        optimizers: the recognised ones.
     """
 
     objects: int
@@ -114,15 +114,15 @@ class Summary:
         source: the checkpoint.
         writer: who wrote it.
         latest: whether the state file of its folder names it as the latest; None without one.
-        shards: the data shards in which tensors lie.
+        shards: the data shards with tensors.
         totals: over all tensors.
         kinds: the tensors by kind.
         scopes: the tensors by the first segment of their short names.
-        steps: tensors that count how far training has come.
+        steps: tensors that count training steps.
         graph: None in a name-based checkpoint, or if it cannot be read.
-        metagraphs: the graphs beside the tensors.
+        metagraphs: its MetaGraphs.
         problems: what could not be read, and why.
-        comparisons: for each of the graphs, what came of holding its variables against the tensors.
+        comparisons: for each MetaGraph, the comparison of its variables with the tensors.
     """
 
     source: Source
@@ -140,9 +140,9 @@ class Summary:
 
 
 def summarize(ckpt: Checkpoint) -> Summary:
-    """Sum a checkpoint up.
+    """Summarize a checkpoint.
 
-    Files that are missing or damaged are named in the result; only the index has to be sound.
+    Missing or damaged files are named in the result; only the index must be sound.
 
     Raises:
         CorruptError: an entry of the index contradicts itself.
@@ -194,7 +194,7 @@ def _graph_facts(ckpt: Checkpoint) -> tuple[GraphFacts, ...]:
     with RandomAccessFile(path) as file:
         size = file.size
     if size > MAX_GRAPH_FOR_KINDS:
-        # Whoever asks for a checkpoint has not asked for gigabytes that lie beside it.
+        # A summary should not read gigabytes of a graph.
         raise UnsupportedError(
             f"not looked at: {size} bytes, larger than {MAX_GRAPH_FOR_KINDS >> 20} MiB; "
             "--graph looks",
@@ -209,7 +209,7 @@ def _writer(graph: GraphSummary | None, metagraphs: tuple[MetaGraph, ...]) -> Wr
             return Writer(metagraph.tensorflow_version, None, os.path.basename(metagraph.path))
     if graph is None:
         return Writer(None, None, None)
-    # TensorFlow 1 never states of an object whether it holds values, and neither did 2 at first.
+    # TensorFlow 1 and early releases of 2 do not store whether an object has values.
     known = "TensorFlow 2" if graph.states_values else "TensorFlow 1 or an early TensorFlow 2"
     return Writer(None, known, "object graph")
 
@@ -251,7 +251,7 @@ def _is_latest(ckpt: Checkpoint) -> bool | None:
     state, path = ckpt.state, ckpt.location.state_path
     if state is None or path is None:
         return None
-    # A folder may have been moved since, so of an absolute path only the name counts.
+    # The folder may have been moved, so of an absolute path only the name counts.
     folder = os.path.realpath(os.path.dirname(path))
     here = os.path.realpath(os.path.dirname(ckpt.prefix)) == folder
     return here and checkpoint_name(state.model_checkpoint_path) == os.path.basename(ckpt.prefix)

@@ -8,14 +8,14 @@ aligned     rows as a table for people, fitted to the terminal
 jsonout     strict JSON, streamed
 layout      an array as NumPy would lay it out
 tree        a tree drawn with lines
-progress    a bar on the terminal for what takes long
+progress    a progress bar on the terminal
 listing     the tensors of a checkpoint, and the views of them
 show        values and summaries
 diff        what changed
-check       what came of holding a checkpoint against a lock
+check       the results of a check
 verify      the findings of a verification
-metagraph   a graph in full
-metajson    what a form of a graph does not have
-surgery     what becomes of a checkpoint
-conversion  what became of checkpoints and exports of old forms
+metagraph   the full facts of a graph
+metajson    the losses in a form of a graph
+surgery     the changes of a plan
+conversion  the results of converting checkpoints and exports
 """

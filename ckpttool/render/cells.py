@@ -21,14 +21,14 @@ Row = Sequence[object]
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """What one column holds and how it looks.
+    """A column and its style.
 
     Attributes:
         name: its name in `plain`, `csv` and `jsonl`.
         title: its heading in `table` and `markdown`; the name by default.
-        align: where cells stand in `table` and `markdown`.
-        human: makes the text of a cell in `table` and `markdown`, where that is not the plain
-            one; not called for None.
+        align: of cells in `table` and `markdown`.
+        human: makes the text of a cell in `table` and `markdown`, if it is not the plain one; not
+            called for None.
         fold: whether cells may be broken over several lines on a narrow terminal.
         style: words for `Terminal.style`.
     """

@@ -1,8 +1,7 @@
 """Strict JSON in ASCII, written while it is made.
 
-Numbers that JSON cannot say are strings ("NaN", "Infinity", "-Infinity"). Bytes are the text that
-they are in UTF-8 or, where they are none, {"base64": "..."}; a string that stands for such bytes
-(by surrogate escapes) likewise. Members come in the order in which they are given.
+Numbers that JSON lacks are strings ("NaN", "Infinity", "-Infinity"). Bytes are text if they are
+UTF-8, else {"base64": "..."}, and so is a string with surrogate escapes. Members keep their order.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ def encode(value: object) -> str:
         text = _ENCODER.encode(value)
     except (TypeError, ValueError, RecursionError):
         return _ENCODER.encode(plain(value))
-    # Only an escaped surrogate has these characters; whether it stands alone needs a closer look.
+    # Only escaped surrogates have these characters; `plain` finds the unpaired ones.
     return _ENCODER.encode(plain(value)) if "\\ud" in text else text
 
 

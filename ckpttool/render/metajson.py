@@ -1,6 +1,6 @@
-"""What a form of a graph does not have, in words.
+"""The losses in a form of a graph, in words.
 
-A module of its own, since export-meta-json needs no numpy and `render.metagraph` does.
+Apart from `render.metagraph`, which needs numpy: export-meta-json does not.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _MEANT = {"json": "JSON", "pbtxt": "text", "pb": "bytes"}
 
 
 def loss_lines(losses: Iterable[Loss], form: GraphForm) -> Iterator[str]:
-    """Yield a line for each sort of loss: what it is, what becomes of it, and where it is."""
+    """Yield a line for each loss: what it is, its fate, and its first place."""
     for loss in losses:
         fate = f"is not in the {_MEANT[form]}" if loss.dropped else "is written in base64"
         more = f" and {counted(loss.count - 1, 'other place')}" if loss.count > 1 else ""

@@ -1,4 +1,4 @@
-"""How far a piece of work has come, on a terminal, once it takes longer than people wait gladly."""
+"""A progress bar on a terminal, for work of more than a second."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _PAUSE = 0.25
 
 
 class ProgressBar:
-    """A bar that is told of progress by calling it, and draws nothing unless it is worth it.
+    """A bar that is updated by calling it, and appears only after a delay.
 
     As a context manager it leaves nothing behind on the screen.
 
     Args:
-        what: what is being done, in a word or two.
-        stream: where to draw, which is not where the output goes.
-        terminal: what that stream is; without a terminal there is no bar.
+        what: the work, in a word or two.
+        stream: where to draw; not the stream of the output.
+        terminal: of that stream; without a terminal there is no bar.
         delay: seconds after which the bar appears.
     """
 
@@ -47,7 +47,7 @@ class ProgressBar:
         self.clear()
 
     def __call__(self, done: int, total: int) -> None:
-        """Say that so many bytes of so many are done."""
+        """Report that `done` of `total` bytes are done."""
         if not self._wanted or (self._bar is None and done >= total):
             return
         now = time.monotonic()
@@ -62,7 +62,7 @@ class ProgressBar:
         self._bar.update(self._task, completed=done, total=total, refresh=due)
 
     def clear(self) -> None:
-        """Take the bar off the screen, so that something else can be written there."""
+        """Remove the bar from the screen, so that other output can be written."""
         bar, self._bar, self._task = self._bar, None, None
         if bar is not None:
             bar.stop()

@@ -2,12 +2,12 @@
 
 checkpoints  the comparison of two checkpoints
 series       tensors through the checkpoints of a folder
-index        tensors brought together, and what the indexes alone say
+index        matching tensors, and the differences in the indexes
 renames      the same content under another name
 scopes       renames by scope, and as a map
-values       values block by block, on several processors
+values       values block by block, in parallel
 elements     two arrays, element by element
 objects      two object graphs, object by object
-metagraph    two MetaGraphs, by what they mean
-results      what can come of all that
+metagraph    two MetaGraphs, by meaning
+results      the results as data
 """

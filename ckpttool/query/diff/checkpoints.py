@@ -1,8 +1,7 @@
 """What changed between two checkpoints.
 
-The two indexes are compared first. Tensors whose dtype, shape, size and crc32c are the same count
-as equal, and those that hold the same under another name as renamed. Values are read only of the
-tensors that this leaves open.
+The two indexes are compared first. Tensors with the same dtype, shape, size and crc32c count as
+equal, and the same content under another name as renamed. Values are read only for the others.
 """
 
 from __future__ import annotations
@@ -85,7 +84,7 @@ class _Comparison:
         self._matching = TensorPairs(a.rows, b.rows, ((), ()))
         self._renames: list[Rename] = []
         self._found: list[TensorDiff] = []
-        # How many more are equal, of which nothing is kept.
+        # Number of equal tensors that are not kept.
         self._equal = 0
         self._open: list[tuple[TensorRow, TensorRow, MatchedBy, Rename | None]] = []
         self._graph: GraphDiff | None = None
@@ -93,12 +92,12 @@ class _Comparison:
 
     @property
     def differs(self) -> bool:
-        """Whether something is known to differ."""
+        """Whether a difference is known."""
         graph = self._graph is not None and not self._graph.equal
         return graph or any(each.change != "equal" for each in self._found)
 
     def match(self) -> None:
-        """Bring tensors together by name, and look whether their data are there."""
+        """Match tensors by name, and check that their data exist."""
         for side in (self._a, self._b):
             rows: Iterable[TensorRow] = side.rows
             if side.wanted is not None:
@@ -112,7 +111,7 @@ class _Comparison:
             self._note(error)
 
     def _set_damaged_aside(self) -> None:
-        """Leave out what has nothing to be compared with since its counterpart is damaged."""
+        """Leave out tensors whose counterpart is damaged."""
         matching, of_a, of_b = self._matching, self._a.damaged, self._b.damaged
         for row in matching.only_a:
             if row.key in of_b and self._wants(row, of_b[row.key]):
@@ -138,7 +137,7 @@ class _Comparison:
         return a, b
 
     def find_renames(self) -> None:
-        """Bring together what holds the same under different names."""
+        """Match tensors of the same content under different names."""
         matching = self._matching
         if not (matching.only_a and matching.only_b):
             return
@@ -158,7 +157,7 @@ class _Comparison:
             self._take(find_renames(doubtful_a, doubtful_b, lambda row: digests[id(row)]))
 
     def classify(self) -> None:
-        """Tell what the indexes tell, and what has to be read."""
+        """Classify by the indexes; collect what must be read."""
         matching = self._matching
         places: Iterable[tuple[int, int]] = zip(*matching.places, strict=True)
         count = len(matching.places[0])
@@ -207,7 +206,7 @@ class _Comparison:
         if a is None and b is None:
             return
         if GRAPH_KEY in self._a.damaged or GRAPH_KEY in self._b.damaged:
-            return  # which is a problem, not a difference
+            return  # a problem, not a difference
         exact = self._tolerance.exact or not self._trusted
         if a is not None and b is not None and not exact and diff_index.same_bytes(a, b):
             return
@@ -224,7 +223,7 @@ class _Comparison:
             self._note(error)
 
     def compare_values(self, jobs: int | None, on_progress: Progress | None) -> None:
-        """Read what the indexes leave open."""
+        """Compare the values that must be read."""
         if not self._open:
             return
         from ckpttool.query.diff.values import compare_values
@@ -299,7 +298,7 @@ class _Comparison:
         return find_moves(renames, self._matching.staying(), by_key=self._by_key)
 
     def _left(self) -> tuple[list[TensorRow], list[TensorRow]]:
-        """Return the tensors that have no counterpart."""
+        """Return the tensors without a counterpart."""
         return self._matching.only_a, self._matching.only_b
 
     def _take(self, renames: Iterable[Rename]) -> None:

@@ -23,7 +23,7 @@ _PIECE = 1 << 15
 
 @dataclass(slots=True)
 class Tally:
-    """What has been found in part of a tensor.
+    """The differences in part of a tensor.
 
     Attributes:
         differing: elements that differ.
@@ -42,7 +42,7 @@ class Tally:
     pair: tuple[Array, Array] | None = None
 
     def merge(self, other: Tally) -> None:
-        """Take in what was found in another part."""
+        """Add those of another part."""
         self.differing += other.differing
         self.total += other.total
         self.max_rel = max(self.max_rel, other.max_rel)
@@ -70,7 +70,7 @@ class Comparer:
         Args:
             a: elements of A.
             b: those of B in the same places.
-            start: where in the tensor the first of them is.
+            start: position of the first of them in the tensor.
         """
         tally = Tally()
         if self._objects:
@@ -83,12 +83,7 @@ class Comparer:
         return tally
 
     def values(self, tally: Tally, shape: Shape) -> ValueDifference:
-        """Return what was found in a whole tensor.
-
-        Args:
-            tally: what was found.
-            shape: of the tensor.
-        """
+        """Return the result for a whole tensor."""
         count = 1
         for dim in shape:
             count *= dim
@@ -176,7 +171,7 @@ class Comparer:
 
 
 def numbers(dtype: DType, elements: Array) -> Array:
-    """Return elements as numbers that NumPy has itself, of the same values."""
+    """Return elements as NumPy's own numbers, of the same values."""
     if dtype.name in SMALL_FLOATS or dtype.name == "float16":
         # NumPy is many times faster with these.
         return elements.astype(np.float32)
@@ -216,7 +211,7 @@ def _note_relative(tally: Tally, distances: Array, sizes: Array) -> None:
     if not np.isfinite(largest):
         some = (sizes > 0) & (distances > 0)  # equal elements are no ratio of zero
         ratios = distances[some] / sizes[some]
-        largest = np.fmax.reduce(ratios, initial=-1)  # NaN is an infinity by another
+        largest = np.fmax.reduce(ratios, initial=-1)  # NaN: infinity divided by infinity
     if largest > tally.max_rel:
         tally.max_rel = float(largest)
 
@@ -234,7 +229,7 @@ def _distances(x: Array, y: Array) -> Array:
     if x.dtype.itemsize < 8:
         out = np.subtract(x, y, dtype=np.int64)
         return np.abs(out, out=out)
-    # Taken as unsigned the difference is right even where the signed one would overflow.
+    # Unsigned: the signed difference may overflow.
     one, other = x.view(np.uint64), y.view(np.uint64)
     return np.where(x > y, one - other, other - one)
 
@@ -247,7 +242,7 @@ def _magnitudes(y: Array) -> Array:
 
 
 def _settle(distances: Array, x: Array, y: Array) -> None:
-    """Give the pairs that have NaN or an infinity the distances that they are said to have."""
+    """Set the defined distances of pairs with NaN or an infinity."""
     of_x, of_y = np.isnan(x), np.isnan(y)
     distances[np.isnan(distances)] = np.inf
     distances[of_x ^ of_y] = np.inf

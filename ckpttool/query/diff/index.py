@@ -1,7 +1,7 @@
-"""Bringing the tensors of two checkpoints together, and what their indexes alone say of them.
+"""Matching the tensors of two checkpoints, and comparing their index entries.
 
-The crc32c in an index is that of the stored bytes. It tells about values only where both sides
-store them alike: same format, byte order, dtype, shape, size, and cut into the same slices.
+The crc32c in an index is that of the stored bytes. Equal ones mean equal values only if both sides
+store them alike: same format, byte order, dtype, shape, size and slices.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ckpttool.query.listing import DamagedRow, damaged_rows, tensor_rows
 from ckpttool.query.rows import BundleRows, TensorRow
 from ckpttool.query.source import Source
 
-# What two tensors must have in common to hold the same.
+# Equal for tensors of the same content.
 Fingerprint = tuple[object, ...]
 
 
@@ -28,11 +28,11 @@ class Side:
 
     Attributes:
         ckpt: the checkpoint.
-        source: what is told of it.
-        rows: its tensors, but for what is ignored.
-        graph_row: the object graph, if it has one that is not ignored.
-        damaged: the tensors whose entries are damaged, by key, but for what is ignored.
-        wanted: the keys that are selected; None where all are.
+        source: its facts.
+        rows: its tensors, without ignored ones.
+        graph_row: the object graph, if any and not ignored.
+        damaged: the tensors with damaged entries, by key, without ignored ones.
+        wanted: the selected keys; None for all.
     """
 
     ckpt: Checkpoint
@@ -49,14 +49,14 @@ class Side:
 
 @dataclass(slots=True)
 class TensorPairs:
-    """Tensors brought together by name; the object graph is none of them.
+    """Tensors matched by name, without the object graph.
 
     Attributes:
         a: the tensors of A.
         b: the tensors of B.
-        places: position in A and position in B of those that have the same key.
-        named: those that have the same full name.
-        only_a: tensors of A that B has under no such name.
+        places: position in A and position in B of those with the same key.
+        named: pairs with the same full name.
+        only_a: tensors of A without a match.
         only_b: likewise.
     """
 
@@ -75,7 +75,7 @@ class TensorPairs:
 def survey(
     a: Checkpoint, b: Checkpoint, selector: Selector | None, ignore: Iterable[str]
 ) -> tuple[Side, Side]:
-    """Return what there is to compare; the arguments are those of `diff.compare`.
+    """Return both sides to compare; the arguments are those of `diff.compare`.
 
     Raises:
         SelectionError: a pattern selects nothing on either side.
@@ -103,7 +103,7 @@ def survey(
 def _selected(
     selector: Selector, sides: Sequence[Side]
 ) -> list[tuple[list[TensorRow], list[DamagedRow]]]:
-    """Return what is selected of each side; a pattern may hold on either."""
+    """Return the selection on each side; a pattern may match on either."""
     return choose_with_damaged(
         selector, [(side.ckpt, side.rows, side.damaged.values()) for side in sides]
     )
@@ -113,7 +113,7 @@ def choose_with_damaged(
     selector: Selector,
     listed: Iterable[tuple[Checkpoint, Sequence[TensorRow], Collection[DamagedRow]]],
 ) -> list[tuple[list[TensorRow], list[DamagedRow]]]:
-    """Return what is selected of the sound and of the damaged tensors of several checkpoints.
+    """Return the selected tensors of several checkpoints, sound and damaged.
 
     Raises:
         SelectionError: a pattern selects nothing in any of them.
@@ -131,7 +131,7 @@ def choose_with_damaged(
 
 
 def match_keys(a: Side, b: Side) -> TensorPairs:
-    """Bring tensors together by key."""
+    """Match tensors by key."""
     keys_a, keys_b = keys_of(a.rows), keys_of(b.rows)
     if keys_a == keys_b:
         places = [at for at, key in enumerate(keys_a) if key != GRAPH_KEY]
@@ -157,7 +157,7 @@ def keys_of(rows: Sequence[TensorRow]) -> list[str]:
 
 
 def match_full_names(a: Side, b: Side, matching: TensorPairs) -> None:
-    """Bring together what is left by full name, where one side alone is object-based.
+    """Match the rest by full name, if only one side is object-based.
 
     Raises:
         CkptError: the object graph, which has the full names, cannot be read.
@@ -192,24 +192,19 @@ def _full_names(side: Side) -> dict[str, str]:
 
 
 def trusted(a: Source, b: Source) -> bool:
-    """Tell whether equal checksums of the two mean equal bytes."""
+    """Tell whether equal checksums of two checkpoints mean equal bytes."""
     return a.generation == b.generation == "V2" and a.byte_order == b.byte_order
 
 
 def same_bytes(a: TensorRow, b: TensorRow) -> bool:
-    """Tell whether two tensors hold the same by their entries, on sides that are `trusted`."""
+    """Tell by their entries whether two tensors are equal, on sides that are `trusted`."""
     if a.crc32c != b.crc32c or a.bytes != b.bytes or a.dtype != b.dtype or a.shape != b.shape:
         return False
     return (not a.slices and not b.slices) or _layout(a) == _layout(b)
 
 
 def unlike(matching: TensorPairs, places: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """Leave out the places of tensors that are the `same_bytes`, as far as it is quickly told.
-
-    Args:
-        matching: the tensors, on sides that are `trusted`.
-        places: in A and in B.
-    """
+    """Yield the places of tensors that may differ: a fast filter before `same_bytes`."""
     a, b = matching.a, matching.b
     if not isinstance(a, BundleRows) or not isinstance(b, BundleRows):
         yield from places
@@ -221,7 +216,7 @@ def unlike(matching: TensorPairs, places: Iterable[tuple[int, int]]) -> Iterator
 
 
 def fingerprint(row: TensorRow) -> Fingerprint:
-    """Return what only tensors of the same bytes share, on sides that are `trusted`."""
+    """Return a value that only tensors of the same bytes share, on sides that are `trusted`."""
     return row.dtype, row.shape, row.bytes, row.crc32c, _layout(row)
 
 

@@ -1,4 +1,4 @@
-"""What differs between the MetaGraphs of two files."""
+"""The differences between the MetaGraphs of two files."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ Presence = Literal["both", "a", "b"]
 
 @dataclass(frozen=True, slots=True)
 class MetaGraphPair:
-    """A MetaGraph of A and the one of B that it is held against.
+    """A MetaGraph of A and its counterpart in B.
 
     Attributes:
-        tags: that both have; where each file has one MetaGraph alone, those of B.
-        presence: "a" or "b" for one that only one of the files has.
-        changes: what differs.
+        tags: of both; if each file has a single MetaGraph, those of B.
+        presence: "a" or "b" for one that is only in that file.
+        changes: the differences.
     """
 
     tags: tuple[str, ...]
@@ -42,13 +42,13 @@ class MetaGraphPair:
 
 @dataclass(frozen=True, slots=True)
 class MetaGraphDiff:
-    """What differs between two graph files.
+    """The differences between two graph files.
 
     Attributes:
         a: path of the one.
         b: path of the other.
         graphs: their MetaGraphs, by tags.
-        warnings: what the user should know about the way the files were found.
+        warnings: for the user, about the way the files were found.
     """
 
     a: str

@@ -1,7 +1,7 @@
 """Two object graphs compared object by object.
 
-Objects are matched by walking both graphs from their roots along edges of the same name. Where
-scopes were renamed, the walk goes on behind the edges that moved. Numbers of nodes do not count.
+Objects are matched by walking both graphs from their roots along edges of the same name. For
+renamed scopes the walk continues after the moved edges. Node numbers do not count.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ def diff_graphs(
     Args:
         a: that of A; None if it has none.
         b: that of B.
-        moves: renames that are known: path in B by path in A.
+        moves: known renames: path in A -> path in B.
 
     Raises:
-        CorruptError: the paths of one are too long to be those of a program's objects.
+        CorruptError: the paths of one are too long for those of a program's objects.
     """
     objects = tuple(None if graph is None else len(graph.nodes) for graph in (a, b))
     slots = tuple(None if graph is None else len(graph.slots) for graph in (a, b))
@@ -51,7 +51,7 @@ class _Walk:
         self._found: list[GraphChange] = []
 
     def run(self) -> Iterator[GraphChange]:
-        """Walk; yield what differs in the edges."""
+        """Walk; yield the differences in edges."""
         self._follow()
         for old, new in self._moves.items():
             self._match_moved(old, new)
@@ -65,7 +65,7 @@ class _Walk:
             yield GraphChange("edge", "added", path, objects=_count_below(self._b, node, seen))
 
     def slots(self) -> Iterator[GraphChange]:
-        """Yield what differs in slot variables, which are matched on the way."""
+        """Yield the differences in slot variables, and match them."""
         of_b = {(one.optimizer_id, one.variable_id, one.slot_name): one for one in self._b.slots}
         for link in self._a.slots:
             optimizer = self._to_b.get(link.optimizer_id, -1)
@@ -79,7 +79,7 @@ class _Walk:
             yield self._slot(self._b, variable, optimizer, name)
 
     def attributes(self) -> Iterator[GraphChange]:
-        """Yield what differs in the objects themselves."""
+        """Yield the differences in the objects themselves."""
         for node_a, node_b in self._to_b.items():
             one, other = self._a.nodes[node_a], self._b.nodes[node_b]
             path = self._a.paths[node_a] or ""
@@ -92,7 +92,7 @@ class _Walk:
                 yield GraphChange("saver", "changed", path, a=savers[0], b=savers[1])
 
     def _follow(self) -> None:
-        """Match what edges of the same name lead to, as far as that goes."""
+        """Match the objects along edges of the same name."""
         while self._queue:
             node_a, node_b = self._queue.popleft()
             children_a = {edge.name: edge.node_id for edge in self._a.nodes[node_a].children}
@@ -129,7 +129,7 @@ class _Walk:
         return known_a == node_b
 
     def _match_moved(self, old: str, new: str) -> None:
-        """Match what two paths lead to, unless either has a counterpart already."""
+        """Match the objects at two paths, unless either has a counterpart already."""
         node_a, node_b = self._a.node_at(old), self._b.node_at(new)
         if node_a is None or node_b is None:
             return
@@ -171,7 +171,7 @@ def _join(base: str | None, name: str) -> str:
 
 
 def _count_below(graph: ObjectGraph, node: int, seen: set[int]) -> int:
-    """Return how many objects that were not seen an edge leads to, directly or not."""
+    """Return how many unseen objects an edge leads to, directly or not."""
     before = len(seen)
     queue = [node] if node not in seen else []
     seen.add(node)

@@ -1,8 +1,8 @@
-"""Finding tensors that hold the same in both checkpoints, but under another name.
+"""Finding tensors of the same content under different names.
 
-A content that one tensor of A and one of B have makes a rename. Where several have it, as biases
-that are all zero, the best guess is made: first what moves that are certain would make of a name,
-then the name with the most last segments in common, then the most first ones, then the order.
+Content that one tensor of A and one of B have is a rename. If several have it, such as zero biases,
+the best guess counts: first the name by the certain moves, then the name with the most last
+segments in common, then the most first ones, then the order.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SHOWN = 8
 
 
 class Rename(NamedTuple):
-    """A tensor of A, what it is called in B, and the keys in B that it could be as well."""
+    """A tensor of A, its counterpart in B, and all keys in B that it could be."""
 
     a: TensorRow
     b: TensorRow
@@ -36,17 +36,17 @@ def find_renames(
     only_b: Sequence[TensorRow],
     content: Callable[[TensorRow], Fingerprint | None],
 ) -> list[Rename]:
-    """Return the renames between tensors that have no counterpart of their own name.
+    """Return the renames between tensors without a counterpart of the same name.
 
     Args:
         only_a: tensors of A.
         only_b: tensors of B.
-        content: gives what only equal tensors share; None for one that cannot be told.
+        content: returns a value that only equal tensors share; None if unknown.
     """
     groups: dict[Fingerprint, tuple[list[TensorRow], list[TensorRow]]] = {}
     for rows, side in ((only_a, 0), (only_b, 1)):
         for row in rows:
-            # No elements are no content.
+            # An empty tensor has no content.
             found = content(row) if row.elements else None
             if found is not None:
                 groups.setdefault(found, ([], []))[side].append(row)
@@ -66,14 +66,14 @@ def find_renames(
 
 
 def name_of(row: TensorRow) -> str:
-    """Return what people call a tensor: its object path, or its key."""
+    """Return the object path of a tensor, or its key."""
     return row.key if row.object_path is None else row.object_path
 
 
 def _guess(
     of_a: list[TensorRow], of_b: list[TensorRow], heads: dict[str, str]
 ) -> Iterator[tuple[TensorRow, TensorRow]]:
-    """Yield the likely pairs among tensors that all hold the same."""
+    """Yield the likely pairs among tensors of the same content."""
     rest_a = {name_of(row): row for row in sorted(of_a, key=_natural)}
     rest_b = {name_of(row): row for row in sorted(of_b, key=_natural)}
     for name in list(rest_a):
@@ -96,7 +96,7 @@ def _guess(
 
 
 def _heads(certain: Iterable[Rename]) -> dict[str, str]:
-    """Return what the beginnings of names became, by majority, in renames that are certain."""
+    """Return beginning of a name -> new one, by majority of the certain renames."""
     votes: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for rename in certain:
         old, new = name_of(rename.a).split("/"), name_of(rename.b).split("/")
@@ -107,7 +107,7 @@ def _heads(certain: Iterable[Rename]) -> dict[str, str]:
 
 
 def _moved(name: str, heads: dict[str, str]) -> str | None:
-    """Return what a name becomes by the longest beginning that is known to have moved."""
+    """Return the new name by the longest beginning that moved."""
     end = len(name)
     for _ in range(_MAX_DEPTH):
         new = heads.get(name[:end])

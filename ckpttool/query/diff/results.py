@@ -1,4 +1,4 @@
-"""What can come of comparing two checkpoints, as data."""
+"""The results of comparing two checkpoints, as data."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ckpttool.query.listing import DamagedRow
 from ckpttool.query.rows import TensorRow
 from ckpttool.query.source import Source
 
-# In the order in which they are told.
+# In the order in which they are shown.
 TensorChange = Literal[
     "added",
     "removed",
@@ -51,8 +51,7 @@ class Tolerance:
         rtol: relative tolerance.
         atol: absolute tolerance.
         equal_nan: whether NaN equals NaN.
-        exact: whether elements have to be equal byte for byte, and tensors of equal crc32c are
-            read too.
+        exact: elements must be equal byte for byte, and tensors of equal crc32c are read too.
     """
 
     rtol: float = 0.0
@@ -110,14 +109,13 @@ class TensorDiff:
     """A tensor of A, of B, or of both.
 
     Attributes:
-        change: what came of it.
+        change: the result.
         a: the tensor in A; None if it was added.
         b: the tensor in B; None if it was removed.
-        matched: what the two were brought together by.
-        values: how they differ where `change` is "value".
-        candidates: for a rename, the keys in B that hold the same; more than one, or another
-            tensor of A holding it too, makes it a guess.
-        guessed: whether it is one.
+        matched: how the two were matched.
+        values: the difference, if `change` is "value".
+        candidates: for a rename, the keys in B with the same content.
+        guessed: whether the rename is a guess: several tensors have this content.
         reason: why they cannot be compared or read.
     """
 
@@ -140,12 +138,12 @@ class TensorDiff:
 
 @dataclass(frozen=True, slots=True)
 class ScopeMove:
-    """A scope, or a single name, that is called otherwise in B.
+    """A scope, or a single name, with another name in B.
 
     Attributes:
         old: its name in A: a path in an object-based checkpoint, else a key.
         new: its name in B.
-        tensors: how many tensors that renames.
+        tensors: how many tensors this renames.
         guessed: how many of these are guesses.
     """
 
@@ -160,17 +158,17 @@ class GraphChange:
     """A difference between two object graphs.
 
     Attributes:
-        part: what differs: an edge from an object to another, which objects an edge shares, an
-            attribute of an object, a slot variable, or the function that saved an object.
-        change: how.
-        path: the object, or the edge; of a slot variable the variable. As A names it unless it
+        part: an edge, the sharing of an object by edges, an attribute of an object, a slot
+            variable, or the function that saved an object.
+        change: how it differs.
+        path: of the object, or the edge; of a slot variable that of the variable. In A, unless it
             was added.
-        new_path: as B names it, where that is otherwise.
+        new_path: in B, if different.
         name: of the attribute or of the slot.
         optimizer: path of the optimizer of a slot variable.
-        a: what stands in A.
-        b: what stands in B.
-        objects: how many objects came or went with an edge.
+        a: the value in A.
+        b: the value in B.
+        objects: how many objects were added or removed with an edge.
     """
 
     part: Literal["edge", "sharing", "attribute", "slot", "saver"]
@@ -213,14 +211,14 @@ class Diff:
         b: the other.
         tolerance: when elements were taken for equal.
         tensors: those that differ, or all, by key; renamed and added ones by their new key.
-        moves: renames, each of them in as short a scope as possible.
-        graph: the object graphs; None where they are the same or were not selected.
+        moves: renames, each by the widest scope possible.
+        graph: the object graphs; None if they are the same or were not selected.
         problems: what could not be read.
-        counts: how many tensors came out as what.
-        rename_map: rules by which `ckpt rename` gives the names of B to A: new name by old one,
-            the first that holds deciding; None where A is object-based and B is not.
-        damaged: tensors of A, and of B, whose entries are damaged. Each is a problem as well; the
-            tensor of the same key on the other side is "unreadable".
+        counts: number of tensors by result.
+        rename_map: rules (old name -> new name) by which `ckpt rename` gives A the names of B; the
+            first match decides. None if A is object-based and B is not.
+        damaged: tensors of A, and of B, with damaged entries. Each is a problem too; the tensor of
+            the same key on the other side is "unreadable".
     """
 
     a: Source

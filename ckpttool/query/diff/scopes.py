@@ -1,7 +1,7 @@
 """Renames summed up by scope, and written as rules that `ckpt rename` takes.
 
-Where all tensors below a scope moved alike, the scope moved. In an object-based checkpoint a slot
-variable is not renamed by itself: it goes by the names of its variable and of its optimizer.
+If all tensors below a scope moved alike, the scope moved. In an object-based checkpoint a slot
+variable is not renamed by itself: its name follows its variable and its optimizer.
 """
 
 from __future__ import annotations
@@ -13,17 +13,15 @@ from ckpttool.objects.keys import split_key
 from ckpttool.query.diff.results import ScopeMove, TensorDiff
 from ckpttool.query.rows import TensorRow
 
-# Names from a file may have any number of segments; of such only the whole is looked at.
+# Names from a file may have any number of segments; longer ones only count as a whole.
 _MAX_DEPTH = 256
 
 
 @dataclass(frozen=True, slots=True)
 class TensorPlace:
-    """Where a tensor is: the path of its object, or its key.
+    """The place of a tensor: the path of its object, or its key.
 
-    Attributes:
-        path: of a slot variable, that of the variable it belongs to.
-        optimizer: of a slot variable, the path of its optimizer.
+    For a slot variable `path` is that of its variable, and `optimizer` that of its optimizer.
     """
 
     path: str
@@ -31,7 +29,7 @@ class TensorPlace:
 
 
 class _Mixed:
-    """Stands where what is below a scope moved in several ways, or not all of it."""
+    """Marks a scope whose tensors moved in different ways, or not all of them."""
 
 
 _MIXED = _Mixed()
@@ -54,10 +52,10 @@ def find_moves(
     Args:
         tensors: the renames.
         staying: tensors of A that have the same name in B.
-        by_key: whether names are keys on both sides, as they are unless both are object-based.
+        by_key: names are keys on both sides, unless both are object-based.
 
     Returns:
-        Moves in the order of the old names. Of two that hold for a name, the longer one is meant.
+        Moves in the order of the old names. If two match a name, the longer one counts.
     """
     renames = [
         (place_of(each.a, by_key=by_key), place_of(each.b, by_key=by_key), each.guessed)
@@ -96,7 +94,7 @@ def find_moves(
 
 
 def apply_moves(moves: dict[str, str], path: str) -> str:
-    """Return what a path becomes by the longest scope that moved; itself if none did."""
+    """Return the new path by the longest scope that moved; itself if none did."""
     for scope in reversed(list(_scopes(path))):
         new = moves.get(scope)
         if new is not None:
@@ -122,9 +120,9 @@ def rename_map(
         by_key: as in `find_moves`.
 
     Returns:
-        New name by old name. The first rule that holds for a name decides. There is none for what
+        Old name -> new name; the first rule that matches a name decides. There is none for what
         `ckpt rename` cannot do: give the root's own tensor a path, make a slot variable of another
-        tensor, or name what belongs to no object.
+        tensor, or name a tensor without an object.
     """
     pairs = list(renamed)
     if not by_key:
@@ -140,7 +138,7 @@ def rename_map(
     taken = set(wanted.values())
     for path in sorted(wanted, key=_by_depth):
         became, aim = apply_moves(rules, path), wanted[path]
-        # What is only in A may go along with its scope, but not to where something else is.
+        # A tensor only in A may move with its scope, unless the new name is taken.
         if aim is None and became != path and became in taken:
             aim = path
         if aim is not None and became != aim:
@@ -149,7 +147,7 @@ def rename_map(
 
 
 def _can_become(row: TensorRow, new: TensorRow) -> bool:
-    """Tell whether a tensor of an object can get the name of another one by a rule for objects."""
+    """Tell whether a rule for objects can give a tensor the name of another."""
     if split_key(row.key) is None or split_key(new.key) is None:
         return False
     old, other = place_of(row), place_of(new)
@@ -182,14 +180,14 @@ def _paths(place: TensorPlace) -> Iterator[str]:
 
 
 def _steps(old: TensorPlace, new: TensorPlace) -> Iterator[tuple[str, str]]:
-    """Yield what became of the objects that a tensor goes by."""
+    """Yield old and new path of the objects in a tensor's place."""
     yield old.path, new.path
     if old.optimizer is not None and new.optimizer is not None:
         yield old.optimizer, new.optimizer
 
 
 def _scopes(path: str) -> Iterator[str]:
-    """Yield the scopes that a path lies in, the widest first, and itself."""
+    """Yield the scopes of a path, the widest first, and itself."""
     at = path.find("/") if path.count("/") <= _MAX_DEPTH else -1
     while at >= 0:
         yield path[:at]
@@ -198,7 +196,7 @@ def _scopes(path: str) -> Iterator[str]:
 
 
 def _implied(old: str, new: str) -> Iterator[tuple[str, str | _Mixed]]:
-    """Yield each scope of a name that moved, and where it has moved if it took the name along."""
+    """Yield each scope of a moved name, and its new place if the name moved with it."""
     for scope in _scopes(old):
         rest = old[len(scope) :]
         moved = new[: len(new) - len(rest)]

@@ -1,4 +1,4 @@
-"""Values of two checkpoints compared block by block, in bounded memory and on several processors.
+"""Comparing values of two checkpoints block by block, in bounded memory and in parallel.
 
 One thread reads both sides and checks their crc32c; the others compare what it has read.
 """
@@ -26,17 +26,17 @@ from ckpttool.storage.work import Progress, startable_threads, thread_count
 from ckpttool.tensor.dtypes import STRING, VARIANT
 from ckpttool.tensor.values import Array
 
-# Handing less than this over to another thread takes longer than comparing it.
+# Handing fewer elements to another thread takes longer than comparing them.
 _ALONE = 1 << 15
-# Elements that are handed over at once.
+# Elements handed over at once.
 _BLOCK = 1 << 18
-# Reading keeps no more of them busy.
+# The reader cannot keep more threads busy.
 _MAX_JOBS = 16
 # Tensors that are begun before the first of them is done.
 _AHEAD = 32
 
 Pair = tuple[TensorRow, TensorRow]
-# How the values of a pair differ; None if they do not; an error if they could not be read.
+# The difference of a pair; None if equal; an error if the values could not be read.
 Outcome = ValueDifference | None | CkptError
 
 
@@ -49,7 +49,7 @@ def compare_values(
     jobs: int | None = None,
     on_progress: Progress | None = None,
 ) -> Iterator[tuple[Pair, Outcome]]:
-    """Compare tensors of the same dtype and shape; yield what comes of each, in order.
+    """Compare tensors of the same dtype and shape; yield the result of each, in order.
 
     Args:
         a: the one checkpoint.
@@ -81,7 +81,7 @@ def compare_values(
 
 
 def content_digest(ckpt: Checkpoint, row: TensorRow) -> bytes | None:
-    """Return a digest of the values of a tensor, however they are stored; None for variants.
+    """Return a digest of the values of a tensor, independent of their storage; None for variants.
 
     Raises:
         CkptError: the tensor cannot be read.
@@ -117,7 +117,7 @@ def aligned_blocks(a: Part, b: Part) -> Iterator[tuple[Array, Array]]:
             break
         yield x[:count], y[:count]
         x, y = x[count:], y[count:]
-    # What is longer than the other still has its checksum to be compared.
+    # Read the rest, for its checksum.
     for rest in (of_a, of_b):
         for _ in rest:
             pass
@@ -151,7 +151,7 @@ class _Reader:
         self._room = threading.BoundedSemaphore(waiting)
 
     def start(self, a: TensorRow, b: TensorRow, progress: Callable[[int], None]) -> _Running:
-        """Read a pair; what it takes long to compare is still being compared afterwards."""
+        """Read a pair; the comparison may still be running afterwards."""
         running = _Running()
         try:
             part_a, part_b = Part(self._a, a.key), Part(self._b, b.key)
@@ -183,7 +183,7 @@ class _Reader:
 
 
 def _finished(pair: Pair, running: _Running) -> tuple[Pair, Outcome]:
-    """Wait for what is still being compared."""
+    """Wait for the running comparison."""
     for future in running.futures:
         running.tally.merge(future.result())
     if running.error is not None:

@@ -1,7 +1,7 @@
 """The nodes of a tree.
 
-A tree is its nodes in the order in which they are drawn, each with its depth, since a graph from a
-file may be deeper than a program may recurse.
+A tree is the sequence of its nodes in drawing order, each with its depth, because a graph from a
+file may be too deep for recursion.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from ckpttool.query.rows import TensorRow
 
-# What lies deeper is counted, not drawn. A line is as long as its node is deep, so a chain of
-# objects, or of segments, would take room by the square of its length.
+# Deeper nodes are counted, not drawn. A line is as long as its node is deep, so a long chain would
+# take space quadratic in its length.
 MAX_DEPTH = 128
 
 
@@ -29,13 +29,13 @@ class TreeNode(NamedTuple):
 
     Attributes:
         depth: 0 for the root.
-        name: of the edge that leads to it, or the last segment of a scope; empty for the root.
+        name: of its edge, or the last segment of a scope; empty for the root.
         path: from the root, escaped; empty for the root.
         last: whether no sibling follows.
-        tensors: what is stored for the object itself; several for a table.
+        tensors: of the object itself; several for a table.
         slots: slot variables of a variable.
-        same_as: path of the place where the object stands, if that is another; it is drawn there.
-        hidden: nodes below that a depth limit cut off.
+        same_as: path of the object's own place, if this node only refers to it.
+        hidden: number of nodes below that a depth limit cut off.
     """
 
     depth: int
@@ -48,5 +48,5 @@ class TreeNode(NamedTuple):
     hidden: int = 0
 
 
-# What the class itself would call, without the time that takes.
+# Faster than the constructor.
 new_node: Callable[[tuple[object, ...]], TreeNode] = partial(tuple.__new__, TreeNode)

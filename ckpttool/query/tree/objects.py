@@ -1,7 +1,7 @@
 """An object graph as a tree.
 
-An object that several edges lead to stands where TensorFlow names it; elsewhere a reference to that
-place stands. Slot variables are folded into the variable that they belong to.
+An object with several edges is drawn at TensorFlow's path; the others refer to it. Slot variables
+are folded into their variable.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from ckpttool.objects.keys import MAX_PATHS, MEAN_PATH, escape
 from ckpttool.query.rows import BundleRows, TensorRow
 from ckpttool.query.tree.nodes import MAX_DEPTH, SlotNode, TreeNode, new_node
 
-# A node of the tree that has not been drawn: object, or position of a tensor of none; depth; name;
-# path; whether no sibling follows; path of the object where the node only refers to it.
+# A node to be drawn: object, or position of a tensor without one; depth; name; path; whether no
+# sibling follows; path of the object if the node only refers to it.
 _Waiting = tuple[int, int, str, str, bool, str | None]
 
 
@@ -30,7 +30,7 @@ class ObjectTree:
         everything: whether to draw objects without tensors too.
 
     Raises:
-        CorruptError: the paths of what would be drawn are too long for those of real objects.
+        CorruptError: the paths to draw are too long for those of real objects.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class ObjectTree:
         self._rows = rows
         self._limit = MAX_DEPTH if limit is None else limit
         self._everything = everything
-        # By object: the one in which it stands, the edge there, how deep, how long its path.
+        # By object: its parent in the tree, the edge there, its depth, the length of its path.
         self._owner = array("q", [-1]) * len(graph.nodes)
         self._name = [""] * len(graph.nodes)
         self._depth = array("q", bytes(8 * len(graph.nodes)))
@@ -56,7 +56,7 @@ class ObjectTree:
         self._refuse_long_paths(placed)
 
     def _place(self) -> array[int]:
-        """Find the place of each object; return the objects that have one, by depth.
+        """Find the place of each object; return the reachable objects, by depth.
 
         Breadth first, as TensorFlow names objects: the first edge to an object is its place.
         """
@@ -91,7 +91,7 @@ class ObjectTree:
             self._slots.setdefault(link.variable_id, []).append((link.slot_name, link.slot_id))
             if self._owner[link.variable_id] >= 0:
                 folded.add(link.slot_id)
-        # What a saver of the program's own wrote belongs to no object by its key.
+        # The keys of registered savers belong to no object.
         self._loose = [position[key] for key in claims.unclaimed]
         for node_id, held in self._held.items():
             if self._owner[node_id] < 0 and node_id not in folded:
@@ -136,7 +136,7 @@ class ObjectTree:
                 )
 
     def walk(self) -> Iterator[TreeNode]:
-        """Yield the nodes as they are drawn."""
+        """Yield the nodes in drawing order."""
         stack: list[_Waiting] = [(0, 0, "", "", True, None)]
         while stack:
             node_id, depth, name, path, last, same_as = stack.pop()
@@ -154,7 +154,7 @@ class ObjectTree:
         yield from self._unclaimed()
 
     def _below(self, node_id: int, depth: int, path: str) -> list[_Waiting]:
-        """Return what stands below an object."""
+        """Return the nodes below an object."""
         if not self._nodes[node_id].children:
             return []
         found: list[_Waiting] = []
@@ -173,7 +173,7 @@ class ObjectTree:
         return found
 
     def _edges(self, node_id: int) -> Iterator[tuple[Edge, bool]]:
-        """Yield the edges of an object, and whether what each leads to stands there."""
+        """Yield the edges of an object, and whether its child is drawn there."""
         seen = {0}
         for edge in self._nodes[node_id].children:
             child = edge.node_id

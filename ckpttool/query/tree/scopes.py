@@ -1,8 +1,7 @@
 """The scopes of a name-based checkpoint as a tree.
 
-Keys in the order of their segments are the tree already: what a key has in common with the one
-before it has been drawn. Nothing is held of a node; there may be several to each of millions of
-keys.
+Keys in the order of their segments already form the tree: the part in common with the key before is
+drawn already. No nodes are held, because there may be several for each of millions of keys.
 """
 
 from __future__ import annotations
@@ -15,12 +14,12 @@ from ckpttool.query.tree.nodes import MAX_DEPTH, TreeNode, new_node
 
 
 def walk_scopes(rows: Sequence[TensorRow], limit: int | None = None) -> Iterator[TreeNode]:
-    """Yield the nodes of a tree of keys, which are the leaves, and of all scopes of theirs.
+    """Yield the nodes of a tree of keys, the leaves, and all their scopes.
 
     Args:
         rows: the tensors by key bytes.
-        limit: how many levels below the root. Below the deepest that is drawn without one, the
-            rest of a key is one segment.
+        limit: how many levels below the root; without one, `MAX_DEPTH`, and the rest of a deeper
+            key is one segment.
     """
     keys = rows.keys if isinstance(rows, BundleRows) else [row.key for row in rows]
     order = _order(keys)
@@ -31,7 +30,7 @@ def walk_scopes(rows: Sequence[TensorRow], limit: int | None = None) -> Iterator
     waiting: TreeNode | None = None
     hidden = 0
     drawn: Iterable[TensorRow] = rows if isinstance(order, range) else map(rows.__getitem__, order)
-    # By depth, where the segments end of the key that was drawn last.
+    # By depth, the ends of the segments of the key drawn last.
     ends = [-1]
     for row, known, siblings in zip(drawn, common, following, strict=True):
         if known < deepest and waiting is not None:
@@ -59,14 +58,14 @@ def walk_scopes(rows: Sequence[TensorRow], limit: int | None = None) -> Iterator
 
 
 def _segments(key: str) -> list[str]:
-    # A key of a stranger may have a million slashes.
+    # A hostile key may have a million slashes.
     return key.split("/", MAX_DEPTH)
 
 
 def _order(keys: Sequence[str]) -> Sequence[int]:
     """Return the positions of keys in the order of their segments.
 
-    It is that of their bytes, but that `a/b` comes between `a` and `a-b`.
+    As by their bytes, except that `a/b` comes between `a` and `a-b`.
     """
     if _rises(map(_rank, keys)):
         return range(len(keys))

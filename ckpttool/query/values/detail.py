@@ -1,4 +1,4 @@
-"""What single tensors hold: their values, or what stands for them, and their statistics."""
+"""The values of single tensors, and their statistics."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from ckpttool.tensor.values import Array
 TEXT_LIMIT = 1000
 NODE_LIMIT = 100
 JSON_LIMIT = 10_000
-# What is kept of all tensors together may be so many bytes; else they are read twice.
+# At most so many bytes of all tensors together are kept; else they are read twice.
 _AT_ONCE = 1 << 28
 _EDGES = ((3, 3), (2, 2), (1, 1), (1, 0))
 
@@ -43,16 +43,10 @@ class Values:
     """The elements of a tensor that are shown: all of them, or those at its corners.
 
     Args:
-        dtype: what they are.
-        shape: of what is shown.
-        gaps: for each axis, how many elements stand before those that are left out; None where
-            none are.
+        dtype: of the elements.
+        shape: of the shown elements.
+        gaps: for each axis, the number of elements before left-out ones; None if none are left out.
         blocks: gives the elements in C order, as often as it is called.
-
-    Attributes:
-        dtype: what they are.
-        shape: of what is shown.
-        gaps: where elements are left out.
     """
 
     def __init__(
@@ -73,12 +67,7 @@ class Values:
         return all(gap is None for gap in self.gaps)
 
     def texts(self, *, precision: int | None = None, full: bool = False) -> Iterator[str]:
-        """Yield the elements in C order as texts that line up; see `query.texts`.
-
-        Args:
-            precision: digits behind the point at most; as many as it takes by default.
-            full: whether to write strings out, however long they are.
-        """
+        """Yield the elements in C order as aligned texts; arguments as for `Formatter`."""
         formatter = Formatter(self.dtype, self._blocks, precision=precision, full=full)
         for block in self._blocks():
             yield from formatter.texts(block)
@@ -94,7 +83,7 @@ class Variants:
     """The elements of a variant tensor.
 
     Attributes:
-        elements: in C order, as many as were asked for.
+        elements: in C order, as many as requested.
         shape: of the whole.
     """
 
@@ -112,8 +101,8 @@ class GraphDetail:
     """The object graph.
 
     Attributes:
-        graph: all of it.
-        nodes: the objects by id, as many as were asked for.
+        graph: the whole graph.
+        nodes: the objects by id, as many as requested.
     """
 
     graph: ObjectGraph
@@ -131,20 +120,19 @@ class TensorDetail:
 
     Attributes:
         key: its name in the file.
-        object_path: its short name; None where it has none.
+        object_path: its short name, if any.
         dtype: name of the dtype.
         shape: of the whole tensor.
-        kind: what it is: weight, slot, optimizer, step, ema, iterator, table, graph or other.
-        bytes: stored bytes of the whole tensor; for V1 what its elements take in memory, None for
-            strings.
-        index: the index of the part, without brackets; None for the whole tensor.
+        kind: as of `TensorRow`, like the bytes.
+        bytes: of the whole tensor.
+        index: of the part, without brackets; None for the whole tensor.
         part: shape of the part.
         verified: whether its crc32c was checked; it cannot be for a part.
         statistics: None for variants and the object graph.
-        histogram: None unless asked for, or where there is nothing to draw.
-        content: the elements, or the object graph decoded; None where only statistics are wanted.
-            The elements of a large tensor are read again when they are written out, so the
-            checkpoint has to stay open.
+        histogram: if requested and there is something to draw.
+        content: the elements, or the decoded object graph; None for statistics only. The elements
+            of a large tensor are read again when they are written, so the checkpoint must stay
+            open.
     """
 
     key: str
@@ -172,17 +160,16 @@ def describe_tensors(
 ) -> Iterator[TensorDetail]:
     """Describe tensors one after another.
 
-    All are read, and their crc32c checked, before this returns, so that damage to one is known
-    before anything is said of the others. If more than 256 MiB would have to be kept until then,
-    they are read once more as they are yielded.
+    All are read, and their crc32c checked, before this returns, so that damage is known before any
+    output. If that would keep more than 256 MiB, they are read again as they are yielded.
 
     Args:
         ckpt: the checkpoint.
         targets: which tensors, or parts of tensors.
         limit: how many elements of each to keep; None for all.
         nodes: how many nodes of the object graph to keep; None for all.
-        values: False for statistics alone.
-        bins: how many bins a histogram shall have; none is made by default.
+        values: False for statistics only.
+        bins: number of bins of the histogram; none by default.
 
     Raises:
         CorruptError: stored bytes are damaged.
@@ -198,7 +185,7 @@ def describe_tensors(
     if len(targets) == 1 or kept <= _AT_ONCE:
         return iter(list(details()))
     for _ in details():
-        pass  # each is let go before the next is read
+        pass  # one at a time in memory
     return details()
 
 
@@ -254,7 +241,7 @@ def _graph(ckpt: Checkpoint, limit: int | None) -> GraphDetail:
 
 
 def _kept(ckpt: Checkpoint, target: Target, limit: int | None) -> int:
-    """Return how many bytes a description keeps, of elements in memory about as many."""
+    """Return how many bytes a description keeps, roughly."""
     part = Part(ckpt, target.key, target.index)
     if part.dtype.size is None:
         stored = _stored(ckpt, target.key)
@@ -263,12 +250,12 @@ def _kept(ckpt: Checkpoint, target: Target, limit: int | None) -> int:
         return stored
     if limit is not None and part.elements > limit:
         return limit * part.dtype.size
-    # Of what is not small all elements are read again when they are written out.
+    # Elements that are not small are read again when they are written.
     return part.elements * part.dtype.size if part.small else 0
 
 
 def _stored(ckpt: Checkpoint, key: str) -> int | None:
-    """Return the stored bytes of a tensor, of all its slices together; None if nothing tells."""
+    """Return the stored bytes of a tensor, of all its slices together; None if unknown."""
     entry = ckpt.entries[key]
     if not entry.slices or not isinstance(ckpt.reader, BundleReader):
         return entry.size
@@ -276,7 +263,7 @@ def _stored(ckpt: Checkpoint, key: str) -> int | None:
 
 
 def _values(part: Part, array: Array | None, limit: int | None) -> Values:
-    """Return the elements of a part, which have been read if it is small, or its corners."""
+    """Return the elements of a part, or its corners; `array` has them if the part is small."""
     if limit is None or part.elements <= limit:
         whole = (None,) * len(part.shape)
         if array is None:
@@ -292,10 +279,7 @@ def _values(part: Part, array: Array | None, limit: int | None) -> Values:
 
 
 def _edges(shape: Shape, limit: int) -> list[tuple[int, int]]:
-    """Return for each axis how many elements to show at its start and at its end.
-
-    Those are three, as in NumPy, unless many axes make even that too much.
-    """
+    """Return for each axis how many elements to show at its start and at its end: at most three."""
     for lead, trail in _EDGES:
         if prod(min(dim, lead + trail) for dim in shape) <= limit:
             break
@@ -314,7 +298,7 @@ def _corners(part: Part, array: Array | None, edges: list[tuple[int, int]]) -> A
         return chosen
     out = np.empty([len(axis) for axis in places], part.dtype.numpy_dtype)
     for bounds in product(*ranges):
-        # The corner lies in the result where the coordinates of its elements do.
+        # The place of the corner in the result.
         into = tuple(
             slice(axis.index(low), axis.index(low) + high - low)
             for axis, (low, high) in zip(places, bounds, strict=True)

@@ -70,7 +70,7 @@ class Statistics:
 
 @dataclass(frozen=True, slots=True)
 class Histogram:
-    """How the finite elements spread over bins of equal width.
+    """The distribution of the finite elements over bins of equal width.
 
     Attributes:
         low: where the first bin begins: the least element.
@@ -98,7 +98,7 @@ class Moments:
         self.std = 0.0
 
     def merge(self, count: int, mean: float, std: float) -> None:
-        """Take in `count` more numbers with this mean, as distance from the base, and deviation."""
+        """Add `count` numbers with this mean (as distance from the base) and deviation."""
         if not count:
             return
         total = self.count + count
@@ -132,14 +132,14 @@ class Accumulator:
         self._scratch = np.empty(_PIECE)
 
     def add(self, elements: Array) -> None:
-        """Take in the elements of an array."""
+        """Add the elements of an array."""
         flat = elements.reshape(-1)
         with np.errstate(all="ignore"):
             for start in range(0, len(flat), _PIECE):
                 self._add_piece(self._numbers.of(flat[start : start + _PIECE]))
 
     def result(self) -> Statistics:
-        """Return the statistics of all that has been taken in."""
+        """Return the statistics of all elements so far."""
         return Statistics(
             of=self._numbers.name,
             count=self._count,
@@ -222,7 +222,7 @@ class Accumulator:
 
 
 class _Numbers:
-    """Turns elements of a dtype into the numbers that statistics are of."""
+    """Turns elements of a dtype into numbers for statistics."""
 
     def __init__(self, dtype: DType) -> None:
         self._dtype: np.dtype[Any] = dtype.numpy_dtype
@@ -261,7 +261,7 @@ def statistics(part: Part) -> Statistics | None:
         UnsupportedError: the dtype is not known.
     """
     if part.dtype.size is None and part.dtype != STRING:
-        part.read()  # the dtype must be known and the bytes sound all the same
+        part.read()  # to check the dtype and the bytes
         return None
     return statistics_of(part.dtype, part.blocks(ordered=False))
 
@@ -291,14 +291,14 @@ def histogram(
         bins: how many bins.
 
     Returns:
-        The histogram; None where there are not two different finite elements.
+        The histogram; None without two different finite elements.
     """
     low, high = summary.min, summary.max
     if low is None or high is None or low == high:
         return None
     numbers = _Numbers(dtype)
     counts = np.zeros(bins, np.int64)
-    # The width of what is so large may be more than float64 holds.
+    # The width of such a range may overflow float64.
     unit = 4.0 if max(abs(low), abs(high)) > _LARGE else 1.0
     start = float(low) / unit
     width = float(high) / unit - start
@@ -320,9 +320,9 @@ def _moments_of(numbers: np.ndarray[Any, np.dtype[np.float64]]) -> tuple[float, 
     count = len(numbers)
     mean = float(numbers.sum()) / count
     numbers -= mean
-    # What rounding has left of the mean is corrected for.
+    # Correct the rounding error of the mean.
     rest = float(numbers.sum()) / count
-    # Not by a dot product: those of BLAS start threads, and sum up in one go.
+    # Not a dot product: BLAS starts threads, and its sums are less exact.
     np.multiply(numbers, numbers, out=numbers)
     return mean + rest, math.sqrt(max(float(numbers.sum()) / count - rest * rest, 0.0))
 
@@ -340,6 +340,6 @@ def _magnitudes(elements: Array) -> Array:
     real = elements.real.astype(np.float64)
     imaginary = elements.imag.astype(np.float64)
     out: Array = np.hypot(real, imaginary)
-    # hypot takes an infinite part for stronger than NaN.
+    # hypot of an infinite part and NaN is infinite.
     out[np.isnan(real) | np.isnan(imaginary)] = np.nan
     return out

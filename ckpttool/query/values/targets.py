@@ -1,8 +1,8 @@
-"""What is meant by the names and patterns that somebody asks to see.
+"""Resolving the names and patterns of tensors to show.
 
 net/l1/kernel          a key or an object path
 net/l1/kernel[0:4,:]   part of it, by a NumPy index
-net/*/kernel           a pattern, as `checkpoint.patterns` has them
+net/*/kernel           a pattern, see `checkpoint.selection.patterns`
 """
 
 from __future__ import annotations
@@ -37,15 +37,14 @@ def find_targets(
     names: Sequence[str] = (),
     selector: Selector | None = None,
 ) -> list[Target]:
-    """Return what is asked for, in the order it is asked for, each thing once.
+    """Return the requested tensors in order, each once.
 
     Args:
         ckpt: the checkpoint.
-        names: keys, object paths, either with an index, and patterns. What a pattern selects
-            comes in the order of the key bytes.
-        selector: rules that take in more or leave some out, the later ones winning, and the kinds
-            to keep. Without names everything is taken to begin with, unless the first rule
-            takes in.
+        names: keys, object paths, either with an index, and patterns. The tensors of a pattern are
+            in the order of the key bytes.
+        selector: rules that include more or exclude some, later ones winning, and the kinds to
+            keep. Without names everything is selected at first, unless the first rule includes.
 
     Raises:
         MissingKeyError: there is no tensor of such a name.
@@ -75,19 +74,19 @@ def find_targets(
 
 
 def format_index(index: Index) -> str:
-    """Return an index as it is typed, without the brackets: `0:4, :, -1`."""
+    """Return an index as typed, without the brackets: `0:4, :, -1`."""
     return ", ".join(_format_step(part) for part in index)
 
 
 class _Finder:
-    """Looks names up in one checkpoint; its rows are only listed when a pattern needs them."""
+    """Looks names up in one checkpoint; lists its rows only for patterns."""
 
     def __init__(self, ckpt: Checkpoint) -> None:
         self._ckpt = ckpt
         self._rows: Sequence[TensorRow | DamagedRow] | None = None
 
     def find(self, name: str) -> list[Target]:
-        """Return what one name, with or without an index, or one pattern means."""
+        """Return the tensors of a name, with or without an index, or of a pattern."""
         if name.startswith(("re:", "=", "@")):
             return self.matching(name)
         if name in self._ckpt:
@@ -101,7 +100,7 @@ class _Finder:
             except SelectionError:
                 if not _is_index(index):
                     raise
-            # It reads as an index, so what comes before it was meant as a name.
+            # It looks like an index, so the part before it is a name.
         return [self._indexed(self._ckpt.resolve(base), index)]
 
     def matching(self, pattern: str) -> list[Target]:
@@ -111,7 +110,7 @@ class _Finder:
     def select(self, selector: Selector) -> list[Target]:
         """Return what is selected, in the order of the keys."""
         if self._rows is None:
-            # A damaged one too: what was asked for and cannot be read is an error.
+            # Damaged ones too: a requested tensor that cannot be read is an error.
             self._rows = tensor_rows(self._ckpt)
             damaged = damaged_rows(self._ckpt)
             if damaged:
@@ -126,7 +125,7 @@ class _Finder:
 
 
 def _placed(targets: Iterable[Target]) -> dict[tuple[str, str], Target]:
-    """Return targets by what tells them apart; an index as such has no hash on older Pythons."""
+    """Return targets by key and index text; slices have no hash on older Pythons."""
     return {(target.key, format_index(target.index or ())): target for target in targets}
 
 

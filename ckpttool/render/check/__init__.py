@@ -1,4 +1,4 @@
-"""What came of holding a checkpoint against a lock.
+"""The results of checking a checkpoint against a lock.
 
 text      for people; a lock
 words     the same words for every form

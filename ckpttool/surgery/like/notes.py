@@ -1,4 +1,4 @@
-"""What is left over on both sides when a checkpoint is made after the example of another."""
+"""Notes on tensors without a place, and places without a tensor."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ckpttool.objects.keys import attribute_key
 from ckpttool.surgery.like.places import Place, Places
 from ckpttool.surgery.plan import PlannedTensor
 
-# TensorFlow's `restore` makes this variable itself, and asks for its value.
+# TensorFlow's `restore` creates this variable itself, and needs its value.
 SAVE_COUNTER = attribute_key("save_counter")
 _SHOWN = 5
 

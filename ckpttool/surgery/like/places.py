@@ -1,4 +1,4 @@
-"""The tensors of a reference checkpoint, as places that other tensors may take."""
+"""The tensors of a reference checkpoint, as places for other tensors."""
 
 from __future__ import annotations
 

@@ -1,10 +1,9 @@
-"""Name-based checkpoints made object-based, after the example of another.
+"""Making a name-based checkpoint object-based, like a reference.
 
-The reference is a checkpoint of the program that shall take the values in. Its object graph is
-followed: a tensor goes to the variable with the same full name, which is the name it had in
-TensorFlow 1, or else to the one with that object path. Slots go to the slots of the reference's
-optimizer for the same variable, the global step to its counter. Nothing in the resulting graph is
-without a value.
+The reference is a checkpoint of the program that will load the values. A tensor goes to the
+variable with the same full name (its name in TensorFlow 1), or else to the one with that object
+path. Slots go to the slots of the reference's optimizer for the same variable, the global step to
+its counter. Everything in the resulting graph has a value.
 """
 
 from __future__ import annotations
@@ -81,9 +80,7 @@ def follow(
 def _refuse_without_weights(
     plan: Plan, places: Places, tensors: tuple[PlannedTensor, ...], left: list[str]
 ) -> None:
-    """Refuse a result that holds nothing of what was learned.
-
-    That a step found a counter, or an array called "Variable" one, makes no model.
+    """Refuse a result without weights: a matched step counter alone is no model.
 
     Raises:
         SurgeryError: one of the two has weights, and no tensor became a weight.
@@ -102,11 +99,7 @@ def _refuse_without_weights(
 
 
 def _refuse_unlike(plan: Plan, places: Places, matching: Matching) -> None:
-    """Refuse tensors that TensorFlow would not restore where they go.
-
-    Raises:
-        SurgeryError: there are such; the message names both shapes.
-    """
+    """Raise `SurgeryError` if a tensor has another dtype or shape than its place."""
     unlike = []
     for tensor in plan.tensors:
         place = places.by_key.get(matching.placed.get(tensor.key, ""))
@@ -125,10 +118,10 @@ def _refuse_unlike(plan: Plan, places: Places, matching: Matching) -> None:
 
 
 def _emptied(places: Places, keys: set[str]) -> ObjectGraph:
-    """Return the graph of the reference without the attributes that there is no tensor for.
+    """Return the graph of the reference without the attributes that have no tensor.
 
     Raises:
-        SurgeryError: there is a tensor for half of an attribute.
+        SurgeryError: an attribute has only half of its tensors.
     """
     owners = {key: (place.node_id, place.attribute.name) for key, place in places.by_key.items()}
     filled = {owner for key, owner in owners.items() if key in keys}

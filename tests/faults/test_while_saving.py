@@ -353,6 +353,7 @@ def test_a_save_that_was_given_up_is_damage(tmp_path: Path) -> None:
     assert "mixed-saves" in {each.code for each in report.findings}
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize(
     "operation", [each for each in OPERATIONS if each.old or each.destination is None], ids=str
 )

@@ -91,6 +91,8 @@ def check(
         raise SelectionError("there is nothing to check: neither a lock, nor graph, nor finite")
     if lock is None and (update or crc):
         raise SelectionError("update and crc go with a lock")
+    if update and lock == "-":
+        raise SelectionError("update needs a file to write")
     if update and (finite or graph or allow_extra):
         raise SelectionError("update checks nothing: not finite, not graph, not allow_extra")
     selector = Selector.from_patterns(patterns, exclude=exclude, kinds=kinds)

@@ -11,6 +11,7 @@ from typing import TextIO
 
 from ckpttool.api.answer import Answer
 from ckpttool.checkpoint.locate import Location, locate
+from ckpttool.checkpoint.nearest import require_one_of
 from ckpttool.checkpoint.open import Checkpoint, open_checkpoint
 from ckpttool.errors import DestinationError, NotFoundError, SurgeryError
 from ckpttool.query.source import Source
@@ -28,6 +29,7 @@ from ckpttool.storage.locks import LOCK_TIMEOUT, Patience
 from ckpttool.storage.paths import StrPath, path_text
 from ckpttool.storage.work import Progress
 from ckpttool.surgery.convert import (
+    TARGET_FORMS,
     Conversion,
     TargetForm,
     carried_state,
@@ -223,6 +225,8 @@ def convert_legacy(
         raise SurgeryError("shards and max_shard_size exclude each other")
     if like is not None and to not in (None, "v2"):
         raise SurgeryError("a checkpoint that becomes like another is of format V2")
+    if to is not None:
+        require_one_of("to", to, TARGET_FORMS)
     known = as_rules(rules)
     known += read_map(map) if map is not None else []
     known += [load_table(table)] if table is not None else []

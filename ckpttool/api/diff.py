@@ -7,14 +7,16 @@ from dataclasses import dataclass, fields
 from typing import TextIO
 
 from ckpttool.api.answer import Answer
+from ckpttool.checkpoint.folder import last_two
 from ckpttool.checkpoint.open import Checkpoint, opened
 from ckpttool.checkpoint.selection.select import Selector
+from ckpttool.errors import SelectionError
 from ckpttool.query.diff.checkpoints import compare
 from ckpttool.query.diff.results import CHANGES, Diff, Tolerance
 from ckpttool.render.console import Terminal
 from ckpttool.render.diff.json import diff_document
 from ckpttool.render.diff.text import write_diff
-from ckpttool.storage.paths import StrPath
+from ckpttool.storage.paths import StrPath, path_text
 from ckpttool.storage.work import Progress
 
 
@@ -41,7 +43,7 @@ class CheckpointDiff(Diff, Answer):
 
 def diff(
     a: StrPath | Checkpoint,
-    b: StrPath | Checkpoint,
+    b: StrPath | Checkpoint | None = None,
     patterns: str | Iterable[str] | Selector = (),
     *,
     exclude: str | Iterable[str] = (),
@@ -52,6 +54,7 @@ def diff(
     equal_nan: bool = False,
     exact: bool = False,
     everything: bool = False,
+    first_only: bool = False,
     jobs: int | None = None,
     on_progress: Progress | None = None,
 ) -> CheckpointDiff:
@@ -62,7 +65,8 @@ def diff(
 
     Args:
         a: anything that names the one, or the open checkpoint.
-        b: the other likewise.
+        b: the other likewise. None if `a` is a folder: its latest checkpoint is compared with the
+            one before.
         patterns: which tensors, by their names on either side; all by default.
         exclude: patterns of tensors that are left out.
         kinds: which kinds of tensors, such as "weight"; all by default.
@@ -72,6 +76,7 @@ def diff(
         equal_nan: whether NaN equals NaN.
         exact: read all tensors, and compare them byte for byte.
         everything: whether the answer has tensors that are equal, too.
+        first_only: read no values if the indexes already tell that something differs.
         jobs: how many threads may compare; as many as there are processors by default.
         on_progress: called now and then with the bytes that were read, and how many it will be.
 
@@ -85,6 +90,13 @@ def diff(
     >>> [(each.row.key, each.values.differing) for each in found.tensors[:1]]
     [('net/l1/bias/.ATTRIBUTES/VARIABLE_VALUE', 5)]
     """
+    if b is None:
+        two = None if isinstance(a, Checkpoint) else last_two(path_text(a))
+        if two is None:
+            raise SelectionError(
+                "there is nothing to compare with: no folder of several checkpoints"
+            )
+        a, b = two
     with opened(a) as one, opened(b) as other:
         found = compare(
             one,
@@ -93,6 +105,7 @@ def diff(
             ignore=(ignore,) if isinstance(ignore, str) else ignore,
             tolerance=Tolerance(rtol, atol, equal_nan, exact),
             everything=everything,
+            first_only=first_only,
             jobs=jobs,
             on_progress=on_progress,
         )

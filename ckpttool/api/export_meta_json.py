@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from ckpttool.checkpoint.nearest import require_one_of
 from ckpttool.errors import DestinationError, SelectionError, UnsupportedError
 from ckpttool.metagraph.document import (
     GraphDocument,
@@ -16,6 +17,7 @@ from ckpttool.metagraph.document import (
     read_graph_json,
 )
 from ckpttool.query.metagraph.document import (
+    GRAPH_FORMS,
     GraphForm,
     choose_graph,
     find_graph,
@@ -109,6 +111,7 @@ class GraphExport:
 def output_form(to: GraphForm | None, output: str | None, *, from_json: bool) -> GraphForm:
     """Return the form to write: the one asked for, else what the name of the output ends in."""
     if to is not None:
+        require_one_of("to", to, GRAPH_FORMS)
         return to
     suffix = os.path.splitext(output)[1] if output is not None else ""
     return _SUFFIXES.get(suffix, "pb" if from_json else "json")

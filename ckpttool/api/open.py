@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ckpttool.checkpoint.folder import step_of
@@ -62,6 +63,16 @@ class Tensor:
         return self._checkpoint.entries[self.key].shape
 
     @property
+    def ndim(self) -> int:
+        """How many dimensions it has."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """How many elements it has."""
+        return prod(self.shape)
+
+    @property
     def kind(self) -> str:
         """What the tensor is: "weight", "slot", "step" ..."""
         return self._checkpoint.kinds[self.key]
@@ -75,6 +86,8 @@ class Tensor:
         return self._checkpoint.read(self.key)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        if copy is False:
+            raise ValueError("values are read from a file, which makes a copy")
         value = self.read()
         return value if dtype is None else value.astype(dtype)
 
@@ -86,6 +99,9 @@ class Tensor:
         if not self.shape:
             raise TypeError("a scalar has no length")
         return self.shape[0]
+
+    def __iter__(self) -> Iterator[Array]:
+        return (self[at] for at in range(len(self)))
 
     def stats(self) -> Statistics | None:
         """Return numbers that sum the values up, read in bounded memory; None for variants.
@@ -136,7 +152,7 @@ class OpenCheckpoint(Checkpoint):
     """An open checkpoint: a mapping from names to values; made by `ckpttool.open_checkpoint`.
 
     A name is a key, an object path, or a variable name. Iterating, `keys()` and `entries` go by
-    key, in the order of the key bytes.
+    key, in the order of the key bytes. What is read after `close` opens the files again.
     """
 
     @property

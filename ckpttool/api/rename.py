@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from ckpttool.api.outcome import Outcome, carry_out
@@ -13,6 +13,7 @@ from ckpttool.surgery import renaming
 from ckpttool.surgery.plan import Plan
 from ckpttool.surgery.rules import (
     PrefixRule,
+    RenameRule,
     Rules,
     StripPrefixRule,
     as_rules,
@@ -32,7 +33,7 @@ def rename(
     destination: StrPath | None = None,
     rules: Rules = (),
     *,
-    sub: Iterable[tuple[str, str]] = (),
+    sub: Mapping[str, str] | Iterable[tuple[str, str]] = (),
     map: StrPath | None = None,
     table: str | None = None,
     strip_prefix: str | None = None,
@@ -49,9 +50,9 @@ def rename(
     Args:
         source: anything that names a checkpoint, or an open one.
         destination: prefix of the new checkpoint; None goes with `in_place` and `dry_run`.
-        rules: old names with new ones; or a list of rules, as text such as "net=model" or as
+        rules: old names with new ones; or a list of rules: pairs, text such as "net=model", or
             objects of `ckpttool.surgery`. A name is a key, an object path or a scope.
-        sub: pairs of a regular expression and what takes the place of its matches.
+        sub: regular expressions with what takes the place of their matches, or a list of pairs.
         map: a file of rules: a JSON object, or two columns.
         table: name of rules that come with the package, such as "tf1-rnn".
         strip_prefix: text to take off the front of names.
@@ -76,7 +77,7 @@ def rename(
     known = as_rules(rules)
     known += read_map(map) if map is not None else []
     known += [load_table(table)] if table is not None else []
-    known += [parse_substitution(*each) for each in sub]
+    known += [_substitution(each) for each in (sub.items() if isinstance(sub, Mapping) else sub)]
     known += [StripPrefixRule(strip_prefix)] if strip_prefix is not None else []
     known += [PrefixRule(prefix)] if prefix is not None else []
     if not known and not promote_ema:
@@ -88,3 +89,9 @@ def rename(
         if known:
             plan = renaming.rename(plan, known, strict=strict)
         return carry_out(plan, destination, "rename", **how)
+
+
+def _substitution(pair: tuple[str, str]) -> RenameRule:
+    if isinstance(pair, str) or len(pair) != 2:
+        raise TypeError(f"sub takes pairs of an expression and a text, not {pair!r}")
+    return parse_substitution(*pair)

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TextIO, overload
 
 from ckpttool.api.answer import Answer
+from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.query.verify.addresses import find_subjects, verify_each
-from ckpttool.query.verify.report import Report, VerifyVerdict, worst_verdict
+from ckpttool.query.verify.report import Report, Subject, VerifyVerdict, worst_verdict
 from ckpttool.render.console import Terminal
 from ckpttool.render.verify import verify_document, write_reports
 from ckpttool.storage.paths import StrPath
@@ -61,7 +62,7 @@ class Verification(Answer, Sequence[Report]):
 
 
 def verify(
-    path: StrPath,
+    path: StrPath | Checkpoint,
     *,
     fast: bool = False,
     strict: bool = False,
@@ -74,7 +75,7 @@ def verify(
 
     Args:
         path: anything that names a checkpoint, or a folder: then all checkpoints in it, and what
-            lies beside them. Also a SavedModel, with or without variables.
+            lies beside them. Also a SavedModel, with or without variables, or an open checkpoint.
         fast: look at the indexes and at the sizes of the data shards alone; in files of format V1
             at what describes the tensors.
         strict: take warnings for damage.
@@ -91,5 +92,10 @@ def verify(
     >>> found.verdict, found[0].tensors, found[0].findings
     ('ok', 15, ())
     """
-    reports = verify_each(find_subjects(path), fast=fast, jobs=jobs, on_progress=on_progress)
+    if isinstance(path, Checkpoint):
+        at = path.location
+        subjects = [Subject(at.typed, at.prefix, location=at)]
+    else:
+        subjects = find_subjects(path)
+    reports = verify_each(subjects, fast=fast, jobs=jobs, on_progress=on_progress)
     return Verification(reports, fast=fast, strict=strict)

@@ -234,6 +234,19 @@ def list_checkpoints(folder: str) -> list[CheckpointFiles]:
     return found
 
 
+def last_two(folder: str) -> tuple[str, str] | None:
+    """Return the prefixes of the newest checkpoint of a folder and, first, of the one before.
+
+    None if there are fewer, or if it is no folder.
+
+    Raises:
+        FileAccessError: the folder cannot be listed.
+    """
+    listed = list_checkpoints(folder) if os.path.isdir(folder) else []
+    found = [files.prefix for files in listed if not files.shadowed]
+    return (found[1], found[0]) if len(found) > 1 else None
+
+
 def _entries(folder: str) -> dict[str, os.DirEntry[str]]:
     try:
         with os.scandir(folder or os.curdir) as listing:

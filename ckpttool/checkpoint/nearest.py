@@ -10,6 +10,8 @@ import os
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 
+from ckpttool.errors import SelectionError
+
 _MAX_LENGTH = 120
 _MAX_COMPARED = 1000
 _MAX_CHILDREN = 150
@@ -73,6 +75,16 @@ def nearest_names(word: str, names: Iterable[str]) -> list[str]:
         likely = nearest(word, [*found, *around, *tails[:200]], limit=_NAMES + len(sure))
         sure += [name for name in likely if name not in sure]
     return sure[:_NAMES]
+
+
+def require_one_of(name: str, value: str, choices: Sequence[str]) -> None:
+    """Refuse an argument that is none of a few words.
+
+    Raises:
+        SelectionError: it is none of them.
+    """
+    if value not in choices:
+        raise SelectionError(f"{name} is {value!r}; it may be {quoted(choices)}")
 
 
 def quoted(names: Iterable[str]) -> str:

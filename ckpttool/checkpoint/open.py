@@ -290,6 +290,8 @@ class Checkpoint(Mapping[str, "Array"]):
         Raises:
             MissingKeyError: there is no such tensor; near misses are named.
         """
+        if not isinstance(name, str):
+            raise TypeError(f"the name of a tensor must be str, not {type(name).__name__}")
         key = self._find(name)
         if key is None:
             keys = self.reader.entries

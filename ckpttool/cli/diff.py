@@ -8,16 +8,16 @@ import sys
 
 import click
 
-from ckpttool.checkpoint.folder import list_checkpoints
+from ckpttool.api.diff import diff
+from ckpttool.checkpoint.folder import last_two
 from ckpttool.checkpoint.locate import is_graph_file, locate
 from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.checkpoint.selection.select import SelectionRule, Selector
 from ckpttool.cli import options
 from ckpttool.cli.failures import DONE, FAILED, NEGATIVE, complain
 from ckpttool.errors import UnsupportedError
-from ckpttool.query.diff.checkpoints import compare
 from ckpttool.query.diff.renames import save_map
-from ckpttool.query.diff.results import Diff, Tolerance
+from ckpttool.query.diff.results import Diff
 from ckpttool.query.diff.series import diff_series
 from ckpttool.render.diff import text as render
 from ckpttool.render.progress import ProgressBar
@@ -130,24 +130,27 @@ def command(
     for location in locations:
         settings.report(location)
     with bar, Checkpoint(locations[0]) as one, Checkpoint(locations[1]) as other:
-        diff = compare(
+        found = diff(
             one,
             other,
             selector,
             ignore=ignore,
-            tolerance=Tolerance(rtol or 0.0, atol or 0.0, equal_nan, exact),
+            rtol=rtol or 0.0,
+            atol=atol or 0.0,
+            equal_nan=equal_nan,
+            exact=exact,
             everything=all or stat,
             first_only=quiet and rename_map is None,
             jobs=jobs,
             on_progress=bar,
         )
     if rename_map is not None:
-        _write_map(diff, rename_map, force=force)
+        _write_map(found, rename_map, force=force)
     if not quiet and rename_map != "-":
-        render.write_diff(diff, format, sys.stdout, settings.terminal(), view=view, everything=all)
-    for problem in diff.problems:
+        render.write_diff(found, format, sys.stdout, settings.terminal(), view=view, everything=all)
+    for problem in found.problems:
         complain(str(problem))
-    return {"equal": DONE, "different": NEGATIVE}.get(diff.verdict, FAILED)
+    return {"equal": DONE, "different": NEGATIVE}.get(found.verdict, FAILED)
 
 
 def _are_graph_files(*paths: str) -> bool:
@@ -193,11 +196,10 @@ def _addresses(a: str, b: str | None) -> tuple[str, str]:
     """Return what to compare; for a folder alone its latest checkpoint and the one before."""
     if b is not None:
         return a, b
-    listed = list_checkpoints(a) if os.path.isdir(a) else []
-    found = [files for files in listed if not files.shadowed]
-    if len(found) < 2:
+    found = last_two(a)
+    if found is None:
         raise click.UsageError(f"'{a}' is no folder of several checkpoints; B is missing")
-    return found[1].prefix, found[0].prefix
+    return found
 
 
 def _follow(

@@ -118,6 +118,10 @@ class BundleRows(Sequence[TensorRow]):
             sound = reader.entries.without(reader.index.damaged)
             self._take(reader, sound, kinds, object_based)
 
+    def __reduce__(self) -> tuple[object, ...]:
+        # A copy is plain rows: no file is opened where it arrives.
+        return list, (list(self),)
+
     def _take(
         self,
         reader: BundleReader,

@@ -17,7 +17,7 @@ def path_text(path: StrPath) -> str:
     Raises:
         TypeError: it is bytes, or no path at all.
     """
-    text = os.fspath(path)
+    text = os.fspath(path) if isinstance(path, os.PathLike) else path
     if not isinstance(text, str):
         raise TypeError(f"a path must be str or os.PathLike[str], not {type(text).__name__}")
     return text

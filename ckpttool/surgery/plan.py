@@ -129,7 +129,10 @@ class Plan:
 
         Raises:
             CkptError: the object graph is damaged.
+            TypeError: the source is a path; `ckpttool.open_checkpoint` opens it.
         """
+        if not isinstance(source, Checkpoint):
+            raise TypeError(f"a plan is of an open checkpoint, not {type(source).__name__}")
         tensors = tuple(
             _planned(source, key)
             for key in source.entries

@@ -7,6 +7,7 @@ can be swapped.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -36,7 +37,7 @@ class RenameRule(Protocol):
 
 
 # Old names with new ones, or rules, each as an object or as it is typed: "OLD=NEW".
-Rules: TypeAlias = "Mapping[str, str] | Iterable[RenameRule | str]"
+Rules: TypeAlias = "Mapping[str, str] | Iterable[RenameRule | str | tuple[str, str]]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,21 +148,28 @@ def as_rules(rules: Rules) -> list[RenameRule]:
     """Return rules, however they are given, as objects.
 
     Args:
-        rules: a mapping from old names to new ones, which are taken as they are; or rules, of
-            which text is parsed by `parse_move`.
+        rules: a mapping from old names to new ones, or a list of such pairs, which are taken as
+            they are; or rules, of which text is parsed by `parse_move`.
 
     Raises:
         SelectionError: a text is no rule, or a name is empty.
-        TypeError: the rules are a single text.
+        TypeError: the rules are a single text or path, or a name is no text.
     """
-    if isinstance(rules, str):
+    if isinstance(rules, (str, os.PathLike)):
         raise TypeError("rules are a mapping or a list; put a single rule into a list")
-    if not isinstance(rules, Mapping):
-        return [parse_move(rule) if isinstance(rule, str) else rule for rule in rules]
-    for old, new in rules.items():
-        if not (old and new):
-            raise SelectionError(f"a name is empty in the rule '{old}={new}'")
-    return [MoveRule(old, new) for old, new in rules.items()]
+    return [_as_rule(each) for each in (rules.items() if isinstance(rules, Mapping) else rules)]
+
+
+def _as_rule(rule: str | tuple[str, str] | RenameRule) -> RenameRule:
+    if isinstance(rule, str):
+        return parse_move(rule)
+    if not isinstance(rule, (tuple, list)):
+        return rule
+    if len(rule) != 2 or not all(isinstance(name, str) for name in rule):
+        raise TypeError(f"a rule is an old name and a new one, not {rule!r}")
+    if not all(rule):
+        raise SelectionError(f"a name is empty in the rule '{printable('='.join(rule))}'")
+    return MoveRule(*rule)
 
 
 def parse_move(text: str) -> MoveRule:

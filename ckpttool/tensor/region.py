@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import product
 from typing import Any
 
@@ -65,13 +66,19 @@ def as_index(index: object) -> tuple[int | slice | None, ...]:
             if step == 0:
                 raise SelectionError("the slice step is zero")
             parts.append(slice(start, stop, step))
-        elif isinstance(part, bool) or not hasattr(part, "__index__"):
-            raise TypeError("an index of a tensor is made of numbers, slices and '...'")
         else:
-            parts.append(operator.index(part))
+            parts.append(_number(part))
     if parts.count(None) > 1:
         raise SelectionError("more than one '...' in an index")
     return tuple(parts)
+
+
+def _number(part: Any) -> int:
+    # Of what an array takes, masks and lists of numbers are left: they need more than a region.
+    if not isinstance(part, bool):
+        with suppress(TypeError):
+            return operator.index(part)
+    raise TypeError("an index of a tensor is made of numbers, slices and '...'")
 
 
 def fit_index(parts: tuple[int | slice | None, ...], shape: Shape) -> Index:

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from ckpttool.errors import CkptError
+from ckpttool.errors import CkptError, SelectionError
 from ckpttool.query.listing import DamagedRow
 from ckpttool.query.rows import TensorRow
 from ckpttool.query.source import Source
@@ -58,6 +58,12 @@ class Tolerance:
     atol: float = 0.0
     equal_nan: bool = False
     exact: bool = False
+
+    def __post_init__(self) -> None:
+        if not (self.rtol >= 0 and self.atol >= 0):  # NaN neither
+            raise SelectionError(f"rtol {self.rtol} and atol {self.atol} must be 0 or more")
+        if self.exact and (self.rtol or self.atol or self.equal_nan):
+            raise SelectionError("exact leaves no room for rtol, atol and equal_nan")
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,13 +16,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from ckpttool.checkpoint.generation import Generation
+from ckpttool.checkpoint.nearest import require_one_of
 from ckpttool.storage.folders import new_folder
 from ckpttool.storage.locks import Patience, locked_folder
 from ckpttool.storage.work import Progress
 from ckpttool.surgery.plan import Plan, refuse_damage
 from ckpttool.surgery.writing.bundle import BundleInPlace, NewBundle
-from ckpttool.surgery.writing.carry import DataMode
+from ckpttool.surgery.writing.carry import DATA_MODES, DataMode
 from ckpttool.surgery.writing.companions import (
+    META_MODES,
     MetaMode,
     PlannedMeta,
     PlannedState,
@@ -60,6 +62,10 @@ class WriteOptions:
     generation: Generation | None = None
     recoding: Recoding | None = None
 
+    def __post_init__(self) -> None:
+        require_one_of("data", self.data, DATA_MODES)
+        require_one_of("meta", self.meta, META_MODES)
+
 
 def prepare(plan: Plan, destination: str | None, options: WriteOptions | None = None) -> Prepared:
     """Check that a plan can be written.
@@ -96,8 +102,10 @@ class Prepared:
 
     def receipt(self) -> Receipt:
         """Return what writing would do, as far as known before."""
-        notes = (*self.plan.notes, *self._notes)
-        return Receipt(self.prefix, len(self.plan.tensors), (), 0, 0, None, None, notes)
+        plan = self.plan
+        tensors = len(plan.tensors) + len(plan.added) + (plan.graph is not None)
+        notes = (*plan.notes, *self._notes)
+        return Receipt(self.prefix, tensors, (), 0, 0, None, None, notes)
 
     def write(self, *, on_progress: Progress | None = None) -> Receipt:
         """Write the plan.

@@ -27,6 +27,12 @@ class Recoding:
     max_shard_size: int | None = None
     join_slices: bool = False
 
+    def __post_init__(self) -> None:
+        if self.shards is not None and not 1 <= self.shards <= MAX_SPREAD:
+            raise SurgeryError(f"{self.shards} data shards are not between 1 and {MAX_SPREAD}")
+        if self.max_shard_size is not None and self.max_shard_size < 1:
+            raise SurgeryError(f"the size {self.max_shard_size} of data shards is not 1 or more")
+
 
 def spread(sizes: list[list[int]], how: Recoding, default: int) -> tuple[list[list[int]], int]:
     """Return the file of each payload, and how many files there are.
@@ -42,8 +48,6 @@ def spread(sizes: list[list[int]], how: Recoding, default: int) -> tuple[list[li
     if how.max_shard_size is not None:
         return _one_after_another(sizes, how.max_shard_size)
     count = how.shards or min(default, MAX_SPREAD)
-    if not 1 <= count <= MAX_SPREAD:
-        raise SurgeryError(f"{count} data shards are not between 1 and {MAX_SPREAD}")
     return _evenly(sizes, count), count
 
 

@@ -6,7 +6,6 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 from ckpttool.bundle.reader import BundleReader
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     from ckpttool.tensor.values import Array
 
 
-# A larger graph is not read where nobody asked for it.
+# A larger graph is not read just to find the kinds.
 MAX_GRAPH_FOR_KINDS = 64 << 20
 
 
@@ -41,7 +40,7 @@ class Checkpoint(Mapping[str, "Array"]):
     """An open checkpoint: a mapping from key, or object path, to value.
 
     Iterating gives the keys in the order of their bytes. Values are read when they are asked for,
-    and their crc32c is checked; each is a copy, which nothing that happens to the files changes.
+    and their crc32c is checked; each is a copy, independent of later changes of the files.
     Made by `open_checkpoint`.
 
     Attributes:
@@ -63,12 +62,7 @@ class Checkpoint(Mapping[str, "Array"]):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -83,11 +77,10 @@ class Checkpoint(Mapping[str, "Array"]):
 
         Args:
             name: its key or object path, as `resolve` takes it.
-            copy: False for a map of the data shard where the stored bytes allow that, which takes
-                no memory of its own. It is checked once, here. What others do to the file later
-                shows: values change where it is written over, and where it is cut short, or its
-                disk fails, touching the array ends the process by a signal (SIGBUS). Use it on
-                files that nobody writes to.
+            copy: False for a map of the data shard if the stored bytes allow that, which takes no
+                memory of its own. It is checked once, here. Later changes of the file show in the
+                values, and if it is cut short, or its disk fails, touching the array ends the
+                process by a signal (SIGBUS). Use it only on files that nobody writes to.
 
         Raises:
             MissingKeyError: there is no such tensor.
@@ -116,7 +109,7 @@ class Checkpoint(Mapping[str, "Array"]):
 
     @property
     def bundle(self) -> BundleReader:
-        """The reader of a bundle, for what a checkpoint of format V1 has nothing of.
+        """The reader of a bundle, for what V1 does not have.
 
         Raises:
             UnsupportedError: the checkpoint is of format V1.
@@ -129,23 +122,23 @@ class Checkpoint(Mapping[str, "Array"]):
 
     @property
     def entries(self) -> Mapping[str, BundleEntry | LegacyEntry]:
-        """What is known of every tensor without its value, by key."""
+        """The entry of every tensor, by key, without its value."""
         return self.reader.entries
 
     @property
     def damaged(self) -> Mapping[str, CkptError]:
-        """What is wrong with the entries of tensors, by key; all others can be read."""
+        """Key -> error, for tensors with damaged entries; all others can be read."""
         reader = self.reader
         return reader.index.damaged if isinstance(reader, BundleReader) else reader.damaged
 
     @property
     def _described(self) -> Mapping[str, EntryHead | LegacyEntry]:
-        """Dtype and shape of every tensor, as far as they can be made out."""
+        """Dtype and shape of every tensor, as far as known."""
         return self.reader.entries.described()
 
     @cached_property
     def style(self) -> str:
-        """`"object"` where an object graph ties the keys to objects, else `"name"`."""
+        """`"object"` with an object graph, else `"name"`."""
         return "object" if GRAPH_KEY in self.reader.entries else "name"
 
     @cached_property
@@ -173,8 +166,7 @@ class Checkpoint(Mapping[str, "Array"]):
     def graph_names(self) -> GraphNames | None:
         """The names of the tensors by the object graph.
 
-        None in a name-based checkpoint, and where the graph is missing or damaged: then there are
-        the keys.
+        None in a name-based checkpoint, and if the graph is missing or damaged.
         """
         if self.style == "name":
             return None
@@ -187,10 +179,7 @@ class Checkpoint(Mapping[str, "Array"]):
         return None if graph is None else GraphNames(graph, self.reader.entries.keys())
 
     def names_of(self, key: str) -> tuple[str, ...]:
-        """Return all names of a tensor: its key, its object path, further ones by the graph.
-
-        Of very many names the short ones are returned.
-        """
+        """Return the names of a tensor: its key, its object path, then short ones by the graph."""
         if self.graph_names is not None:
             return self.graph_names.names_of(key)
         path = self.object_path(key)
@@ -198,7 +187,7 @@ class Checkpoint(Mapping[str, "Array"]):
 
     @cached_property
     def state(self) -> CheckpointState | None:
-        """The state file of the checkpoint's folder; None where there is none."""
+        """The state file of the checkpoint's folder, if any."""
         if self.location.state_path is None:
             return None
         from ckpttool.checkpoint.state import read_state
@@ -207,7 +196,7 @@ class Checkpoint(Mapping[str, "Array"]):
 
     @cached_property
     def metagraphs(self) -> tuple[MetaGraph, ...]:
-        """The MetaGraphs beside the tensors: of the `.meta` file or the SavedModel.
+        """The MetaGraphs of the `.meta` file or the SavedModel.
 
         Raises:
             CkptError: the file cannot be read.
@@ -221,15 +210,15 @@ class Checkpoint(Mapping[str, "Array"]):
 
     @property
     def metagraph(self) -> MetaGraph | None:
-        """The first of `metagraphs`; None where there is none."""
+        """The first of `metagraphs`, if any."""
         return self.metagraphs[0] if self.metagraphs else None
 
     @cached_property
     def kinds(self) -> Mapping[str, str]:
-        """What each tensor is, told without reading values: kind by key.
+        """The kind of each tensor by key, found without reading values.
 
-        The keys tell in an object-based checkpoint; in a name-based one the collections of its
-        MetaGraph, or the names where there is none, or none that can be read.
+        In an object-based checkpoint by the keys; in a name-based one by the collections of its
+        MetaGraph, or by the names if there is none, or none that can be read.
         """
         from ckpttool.checkpoint.kinds.names import kinds_from_metagraph, kinds_from_names
         from ckpttool.checkpoint.kinds.objects import kinds_from_keys
@@ -239,7 +228,7 @@ class Checkpoint(Mapping[str, "Array"]):
             return kinds_from_keys(described)
         path = self.location.meta_path
         try:
-            # A graph that holds its weights as constants would take longer to read than it helps.
+            # Reading a graph with weights as constants would take too long.
             if path is not None and os.stat(path).st_size <= MAX_GRAPH_FOR_KINDS:
                 return kinds_from_metagraph(described, self.metagraphs[0])
         except (CkptError, OSError, IndexError):
@@ -248,7 +237,7 @@ class Checkpoint(Mapping[str, "Array"]):
 
     @cached_property
     def graph_kinds(self) -> Mapping[str, str]:
-        """What each tensor is, told from the object graph where there is one: kind by key.
+        """The kind of each tensor by key, from the object graph if there is one.
 
         Raises:
             CkptError: the object graph is missing or damaged.
@@ -260,7 +249,7 @@ class Checkpoint(Mapping[str, "Array"]):
 
     @cached_property
     def averages(self) -> tuple[Average, ...]:
-        """The moving averages, each with its weight where that is known.
+        """The moving averages, each with its weight if known.
 
         Raises:
             CkptError: the object graph is missing or damaged.
@@ -275,7 +264,7 @@ class Checkpoint(Mapping[str, "Array"]):
 
     @cached_property
     def missing_files(self) -> tuple[str, ...]:
-        """The files of a V1 checkpoint that are missing and may have tensors nobody knows of."""
+        """The missing files of a V1 checkpoint, which may have unknown tensors."""
         if isinstance(self.reader, BundleReader):
             return ()
         return self.reader.missing_files
@@ -284,8 +273,7 @@ class Checkpoint(Mapping[str, "Array"]):
         """Return the key that a name stands for.
 
         Args:
-            name: a key; an object path, spelled as the key spells it or along any other edges of
-                the object graph; or either as it is printed.
+            name: a key; an object path along any edges of the object graph; or either as printed.
 
         Raises:
             MissingKeyError: there is no such tensor; near misses are named.
@@ -329,7 +317,7 @@ class Checkpoint(Mapping[str, "Array"]):
         return None
 
     def _only_tensor_of(self, path: str) -> str | None:
-        """Return the key of what an object holds, if that is one tensor, of whatever attribute."""
+        """Return the key of an object's only tensor, of whatever attribute."""
         graph = self.object_graph
         node_id = graph.node_at(path) if graph is not None else None
         key = graph.key_of_node(node_id) if graph is not None and node_id is not None else None

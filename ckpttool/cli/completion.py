@@ -1,9 +1,12 @@
 """Shell completion, through click: commands, options, paths, and the names in a checkpoint.
 
-The scripts in `completions/` hand over the line up to the cursor and get back one candidate a
-line, with a tab and a description where there is one. `_CKPT_COMPLETE=bash_source ckpt` prints a
-script, so do `zsh_source` and `fish_source`. Nothing here may fail or print an error: a shell asks
-in the middle of somebody's typing.
+The scripts in `completions/` pass the line up to the cursor and get one candidate a line, with a
+tab and a description if there is one. `_CKPT_COMPLETE=bash_source ckpt` prints a script, and so do
+`zsh_source` and `fish_source`. Nothing here may fail or print an error while somebody types.
+
+The line is split here, and the scripts are our own, because click's scripts pass words as the shell
+split them: bash cuts at `=` and `:` and keeps quotes, so a quoted name, or one after `OLD=`, would
+find no candidate.
 """
 
 from __future__ import annotations
@@ -40,9 +43,9 @@ class TypedWord:
     """The word under the cursor, as far as it was typed.
 
     Attributes:
-        value: what it means, without quotes and backslashes.
-        raw: how it was typed.
-        quote: the quote that is open at its end, or nothing.
+        value: its meaning, without quotes and backslashes.
+        raw: as typed.
+        quote: the quote open at its end, if any.
         quote_at: where in `raw` that quote was opened.
     """
 
@@ -83,7 +86,7 @@ def split_line(line: str) -> tuple[list[str], TypedWord]:
 
 
 class LineComplete(ShellComplete):
-    """Completion for a shell whose script hands over the line as it was typed."""
+    """Completion for a shell whose script passes the line as typed."""
 
     typed = TypedWord()
 
@@ -105,7 +108,7 @@ class LineComplete(ShellComplete):
         for item in super().get_completions(args, incomplete):
             if item.type == "plain":
                 found.append(CompletionItem(before + str(item.value), help=item.help))
-            else:  # an option that takes a path, for which click leaves it to the shell
+            else:  # an option that takes a path; click leaves it to the shell
                 listed = complete_paths(str(item.value), folders_only=item.type == "dir")
                 found += [CompletionItem(before + each) for each in listed]
         return [item for item in found if str(item.value).isprintable()][:_MAX_CANDIDATES]
@@ -134,7 +137,7 @@ class BashLineComplete(LineComplete):
     name: ClassVar[str] = "bash"
 
     def format_completion(self, item: CompletionItem) -> str:
-        """Return what to put in place of the part that bash replaces, quoted as needed."""
+        """Return the text for the part that bash replaces, quoted as needed."""
         kept, quote = self._kept()
         value = str(item.value)
         if not value.startswith(kept):
@@ -163,9 +166,9 @@ def answer_shell(cli: click.Command, variable: str, instruction: str) -> int:
     """Print a completion script or candidates; return the exit code.
 
     Args:
-        cli: the command that is being completed.
+        cli: the command to complete.
         variable: the environment variable that asks for completion.
-        instruction: what it says: `bash_source`, `bash_complete` and so on.
+        instruction: its value: `bash_source`, `bash_complete` and so on.
     """
     for shell in (BashLineComplete, ZshLineComplete, FishLineComplete):
         add_completion_class(shell)
@@ -177,9 +180,9 @@ def answer_shell(cli: click.Command, variable: str, instruction: str) -> int:
 
 
 def complete_addresses(incomplete: str) -> list[CompletionItem]:
-    """Complete the address of a checkpoint: folders, prefixes, and files that are no members.
+    """Complete the address of a checkpoint: folders, prefixes, and other files.
 
-    Where nothing else begins like this, the files of checkpoints are offered as well.
+    The files of checkpoints are offered only if nothing else matches.
     """
     paths = complete_paths(incomplete)
     prefixes = {path.removesuffix(".index") for path in paths if path.endswith(".index")}
@@ -210,9 +213,9 @@ def complete_names(paths: Sequence[str], incomplete: str) -> list[CompletionItem
     """Complete a key or an object path of the checkpoints, scope by scope.
 
     Args:
-        paths: the addresses of the checkpoints that were typed.
-        incomplete: the beginning of a name, as `printable` spells it, perhaps after `=`; what is
-            behind `@` is a path.
+        paths: the typed addresses of checkpoints.
+        incomplete: the beginning of a name, as `printable` spells it, perhaps after `=`; after `@`
+            it is a path.
     """
     if incomplete.startswith("@"):
         return [CompletionItem(f"@{path}") for path in complete_paths(incomplete[1:])]
@@ -225,10 +228,9 @@ def complete_names(paths: Sequence[str], incomplete: str) -> list[CompletionItem
 
 
 def _names(path: str, typed: str) -> Iterable[str]:
-    """Return the object paths in a checkpoint, with the keys that have none.
+    """Return the object paths in a checkpoint, and the keys without one.
 
-    For somebody who has begun to type what TensorFlow adds to object paths, `/.ATTRIBUTES/...`,
-    it is all keys.
+    If the typed text contains TensorFlow's `/.ATTRIBUTES/...`, return all keys.
     """
     from ckpttool.checkpoint.open import open_checkpoint
     from ckpttool.errors import CkptError
@@ -247,7 +249,7 @@ def _next_segments(names: Iterable[str], typed: str) -> set[str]:
     """Return the names that begin as `typed` does, each up to its next slash."""
     whole: set[str] = set()
     scopes: set[str] = set()
-    hidden: set[str] = set()  # scopes of which only parts that begin with a dot are seen
+    hidden: set[str] = set()  # scopes with only parts that begin with a dot
     for name in names:
         if name.startswith(typed):
             slash = name.find("/", len(typed))

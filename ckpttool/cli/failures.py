@@ -1,4 +1,4 @@
-"""How a run ends: exit codes, and errors told in one line on stderr.
+"""How a run ends: exit codes, and errors in one line on stderr.
 
 0     done, same, healthy
 1     it ran and the answer is negative; a command returns this itself
@@ -35,11 +35,7 @@ _OUTPUT_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBAD
 
 
 class Terminated(KeyboardInterrupt):
-    """A signal asked the program to end; raised by handlers, so that clean-up is done.
-
-    Args:
-        number: of the signal.
-    """
+    """A signal asked the program to end; raised by handlers, so that clean-up is done."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
@@ -47,7 +43,7 @@ class Terminated(KeyboardInterrupt):
 
 
 class Verbosity(Protocol):
-    """Whatever knows how much the user wants to be told, even if only after parsing."""
+    """Knows the verbosity, which may be known only after parsing."""
 
     @property
     def verbosity(self) -> int:
@@ -59,8 +55,7 @@ def run(work: Callable[[], object], settings: Verbosity) -> int:
 
     Args:
         work: returns the exit code; anything but a number counts as 0.
-        settings: asked for the verbosity when something went wrong: with two or more the
-            traceback is shown.
+        settings: for the verbosity: with two or more, errors show the traceback.
     """
     prepare_streams()
     try:
@@ -72,10 +67,9 @@ def run(work: Callable[[], object], settings: Verbosity) -> int:
 
 
 def prepare_streams() -> None:
-    """Make the standard streams take any text and, where they were closed, say so on writing.
+    """Make the standard streams take any text; writing to a closed one raises an error.
 
-    What the encoding of a stream cannot say is spelled as `printable` spells such characters, so
-    names stay readable for `unprintable`.
+    Characters that the encoding lacks are spelled as by `printable`.
     """
     codecs.register_error(_SPELL, _spell_unencodable)
     if sys.stdout is None:
@@ -96,7 +90,7 @@ def complain(message: str) -> None:
 
 
 def _end(error: BaseException, settings: Verbosity) -> int:
-    """Tell of an error, as far as it is one, and return the exit code for it."""
+    """Report an error, if it is one, and return the exit code."""
     if isinstance(error, click.exceptions.Exit):
         return _flushed(error.exit_code, settings)
     if isinstance(error, SystemExit):
@@ -105,7 +99,7 @@ def _end(error: BaseException, settings: Verbosity) -> int:
     if isinstance(error, BrokenPipeError):
         _discard(sys.stdout)
         return READER_GONE
-    # What was printed before goes out first. If it cannot, that is not worth a second message.
+    # Earlier output goes out first; its failure is not reported too.
     try:
         sys.stdout.flush()
     except Exception:
@@ -152,7 +146,7 @@ def _flushed(code: int, settings: Verbosity) -> int:
 
 
 def _discard(stream: TextIO) -> None:
-    """Let nothing come of what is still in the buffer of a stream that cannot be written to."""
+    """Drop the buffer of a stream that cannot be written to."""
     with contextlib.suppress(Exception):
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, stream.fileno())
@@ -181,11 +175,11 @@ def _spell(char: str) -> str:
 
 
 class _ClosedStream(io.TextIOBase):
-    """Stands for a standard output that was closed before the program started."""
+    """Replaces a standard output that was closed before the program started."""
 
     @property
     def buffer(self) -> io.RawIOBase:
-        """What takes bytes: nothing does."""
+        """The stream of bytes, closed too."""
         return _ClosedBytes()
 
     def writable(self) -> bool:

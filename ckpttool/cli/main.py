@@ -1,6 +1,6 @@
 """The entry point of `ckpt`, and the table of its commands.
 
-A command is only imported when it is used: the table has what `ckpt --help` says of it.
+A command is imported only when it is used: the table has its line in `ckpt --help`.
 """
 
 from __future__ import annotations
@@ -30,12 +30,7 @@ COMPLETE_VARIABLE = "_CKPT_COMPLETE"
 
 @dataclass(frozen=True, slots=True)
 class CommandEntry:
-    """Where a command is, and the line that `ckpt --help` has on it.
-
-    Attributes:
-        module: the module whose `command` it is.
-        help: one line.
-    """
+    """The module of a command, and its line in `ckpt --help`."""
 
     module: str
     help: str
@@ -76,7 +71,7 @@ class CommandTable(click.Group):
         return list(self.table)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import a command; None where there is none of this name."""
+        """Import a command; None if there is none of this name."""
         entry = self.table.get(cmd_name)
         if entry is None:
             return None
@@ -93,7 +88,7 @@ class CommandTable(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command that is called, or name the one that may have been meant."""
+        """Find the called command, or name the nearest one in the error."""
         name = args[0]
         if name not in self.table and not ctx.resilient_parsing and name[:1] != "-":
             from ckpttool.checkpoint.nearest import nearest, quoted
@@ -149,10 +144,10 @@ def main(args: Sequence[str] | None = None, *, begin: Callable[[], object] = lam
 
     Args:
         args: the words after the name of the program; those of the process by default.
-        begin: called once whatever is raised is told of.
+        begin: called as soon as errors are reported.
     """
-    # A listing makes objects by the hundred thousand and drops none of them: looking for garbage
-    # among them as often as by default takes a third of the time.
+    # A listing makes many objects and drops none: collecting garbage as often as by default takes
+    # a third of the time.
     gc.set_threshold(1_000_000, 50, 100)
     words = list(sys.argv[1:] if args is None else args)
     settings = Settings()
@@ -173,14 +168,14 @@ def main(args: Sequence[str] | None = None, *, begin: Callable[[], object] = lam
 def script() -> NoReturn:
     """Run `ckpt` as a program of its own.
 
-    All work is done and told when `main` returns. What it made, which may be a million objects, is
-    left to the operating system: to take it apart first would take longer.
+    All work is done when `main` returns. Its objects, a million perhaps, are left to the operating
+    system: freeing them one by one would take longer.
     """
     code = main(begin=_take_interrupts)
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
     for stream in (sys.stdout, sys.stderr):
-        with suppress(OSError, ValueError):  # whoever reads went away, which has been told
+        with suppress(OSError, ValueError):  # the reader is gone, which is reported already
             stream.flush()
     os._exit(code)
 

@@ -1,4 +1,4 @@
-"""What commands share, so that an argument or option means the same in all of them."""
+"""Shared arguments and options, so that each means the same in all commands."""
 
 from __future__ import annotations
 
@@ -38,35 +38,35 @@ _SIZE = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,9})?)\s*([KMGT]?)(i?)B?\Z", re.IGN
 
 @dataclass(slots=True)
 class Settings:
-    """What the user asked for in general, before the command or after it.
+    """The general options, given before the command or after it.
 
     Attributes:
         verbosity: how often -v was given.
-        color: what --color says.
+        color: the value of --color.
     """
 
     verbosity: int = 0
     color: ColorChoice = "auto"
 
     def terminal(self, stream: TextIO | None = None) -> Terminal:
-        """Return what output to a stream, stdout by default, may look like."""
+        """Return the terminal of a stream, stdout by default."""
         return describe(sys.stdout if stream is None else stream, self.color)
 
     def note(self, message: str) -> None:
-        """Tell something on stderr that was asked for by -v."""
+        """Write a message to stderr if -v was given."""
         if self.verbosity:
             complain(printable(message))
 
     def tell(self, message: str) -> None:
-        """Tell on stderr what came of it."""
+        """Write a message to stderr."""
         complain(printable(message))
 
     def warn(self, message: str) -> None:
-        """Tell on stderr what the user has to know though all goes on."""
+        """Write a warning to stderr."""
         complain(f"warning: {printable(message)}")
 
     def report(self, location: Location) -> None:
-        """Say what an address resolved to, and what is odd about it."""
+        """Report what an address resolved to, and its warnings."""
         for warning in location.warnings:
             self.warn(warning)
         self.note(f"{location.typed} is the {location.generation} checkpoint {location.prefix}")
@@ -97,21 +97,21 @@ class TensorName(TextType):
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
-        """Complete the names in the checkpoint that was typed before."""
+        """Complete the names in the checkpoint typed before."""
         from ckpttool.cli.completion import complete_names
 
         return complete_names(checkpoint_paths(ctx), incomplete)
 
 
 class KindList(TextType):
-    """One kind or several with commas between them."""
+    """One kind or several, separated by commas."""
 
     name = "kind"
 
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
-        """Complete the kind behind the last comma."""
+        """Complete the kind after the last comma."""
         from click.shell_completion import CompletionItem
 
         before, comma, last = incomplete.rpartition(",")
@@ -160,7 +160,7 @@ class Command(click.Command):
 
         def parse_and_keep_order(args: list[str]) -> Any:
             if ctx.resilient_parsing and args and args[-1].startswith("-"):
-                # An option whose value is being completed would hide all that stands before it.
+                # An option whose value is being completed would hide everything before it.
                 args = args[:-1]
             result = parse_args(args=args)
             ctx.meta[_ORDER] = [param.name for param in result[2]]
@@ -207,7 +207,7 @@ def command(
 
 
 def general_options() -> list[click.Parameter]:
-    """Return the options that stand before the command or after it."""
+    """Return the options that may come before the command or after it."""
     return [
         click.Option(
             ["-v", "--verbose"],
@@ -293,25 +293,22 @@ def filter_options(function: F) -> F:
 def _ordered_rules(
     ctx: click.Context, include: Iterable[str], exclude: Iterable[str]
 ) -> list[SelectionRule]:
-    """Return the rules of -i and -x as they stood on the command line.
+    """Return the rules of -i and -x in the order of the command line.
 
-    What came from the environment has no order: includes come first.
+    Those from the environment have no order: includes come first.
     """
     values = in_order(ctx, {"include": include, "exclude": exclude})
     return [SelectionRule(text, include=name == "include") for name, text in values]
 
 
 def in_order(ctx: click.Context, values: Mapping[str, Iterable[V]]) -> list[tuple[str, V]]:
-    """Return the values of repeatable options as they stood on the command line.
+    """Return parameter name and value of repeatable options in the order of the command line.
 
-    What came from the environment has no order and follows in the order of `values`.
+    Those from the environment have no order and follow in the order of `values`.
 
     Args:
         ctx: the context of the command.
-        values: what click gave for each option, by the name of its parameter.
-
-    Returns:
-        Name of the parameter, and value.
+        values: click's values of each option, by the name of its parameter.
     """
     rest = {name: iter(each) for name, each in values.items()}
     out = []
@@ -327,9 +324,8 @@ def format_options(*formats: str) -> Callable[[F], F]:
     """Add --format and --json; the function gets `format`, one of `formats`.
 
     Args:
-        formats: those that the command knows, out of `OUTPUT_FORMATS` unless it has its own; all
-            of `OUTPUT_FORMATS` by default. Where the user chooses none it is "table" on a
-            terminal and "plain" elsewhere.
+        formats: those of the command; `OUTPUT_FORMATS` by default. The default for the user is
+            "table" on a terminal and "plain" elsewhere.
     """
     known = formats or OUTPUT_FORMATS
     json_option = click.option(
@@ -371,7 +367,7 @@ def jobs_option(what: str) -> Callable[[F], F]:
 
 
 def checkpoint_paths(ctx: click.Context) -> list[str]:
-    """Return the addresses of checkpoints on the command line, as far as it has been parsed."""
+    """Return the addresses of checkpoints on the command line parsed so far."""
     paths: list[str] = []
     for param in ctx.command.params:
         if isinstance(param.type, CheckpointPath) and param.name is not None:

@@ -21,6 +21,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from importlib import import_module
 from threading import Lock
 from typing import NoReturn
@@ -72,7 +73,8 @@ class Forker:
             timeout: seconds; TimeoutError after that.
         """
         differing = dict(set(environ.items()) ^ set(self._environ.items()))
-        if not all(name.startswith(_READ_LATE) for name in differing):
+        late = all(name.startswith(_READ_LATE) for name in differing)
+        if not late or self._process.poll() is not None:
             return None
         if not self._free.acquire(blocking=False):
             return None
@@ -85,23 +87,27 @@ class Forker:
 
     def _ask(self, request: bytes, timeout: float) -> tuple[int, bytes, bytes]:
         reading, writing = zip(os.pipe(), os.pipe(), strict=True)
+        pid = 0
         try:
-            socket.send_fds(self._socket, [_number(len(request))], writing)
-        finally:
-            for fd in writing:
-                os.close(fd)
-        self._socket.sendall(request)
-        pid = _received(self._socket)
-        try:
+            try:
+                socket.send_fds(self._socket, [_number(len(request))], writing)
+            finally:
+                for fd in writing:
+                    os.close(fd)
+            self._socket.sendall(request)
+            pid = _received(self._socket)
             out, err = _read(reading, timeout)
-        except TimeoutError:
-            os.kill(pid, signal.SIGKILL)
+            return _received(self._socket), out, err
+        except BaseException:
+            # An answer may be under way that would be taken for that to the next request.
+            self._process.kill()
+            if pid:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
             raise
         finally:
             for fd in reading:
                 os.close(fd)
-            code = _received(self._socket)
-        return code, out, err
 
 
 def _read(pipes: Sequence[int], timeout: float) -> list[bytes]:

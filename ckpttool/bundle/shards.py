@@ -5,9 +5,7 @@ from __future__ import annotations
 import os
 
 from ckpttool.errors import MissingFileError, TruncatedError
-from ckpttool.storage.source import RandomAccessFile, file_error
-
-_POINTER = b"version https://git-lfs"
+from ckpttool.storage.source import file_error
 
 
 def shard_status(path: str, end: int, key: str) -> os.stat_result:
@@ -30,9 +28,10 @@ def shard_status(path: str, end: int, key: str) -> os.stat_result:
     except OSError as error:
         raise file_error(error, path).locate(key=key) from error
     if status.st_size < end:
-        with RandomAccessFile(path) as file:
-            start = file.read_at(0, min(file.size, len(_POINTER)))
-        hint = "; it is a pointer of Git LFS in place of the data" if start == _POINTER else ""
+        from ckpttool.storage.foreign import foreign_file
+
+        found = foreign_file(path)
+        hint = f"; it is {found}" if found else ""
         raise TruncatedError(
             f"the tensor ends at byte {end}, but the data shard has {status.st_size}{hint}",
             path=path,

@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -29,6 +29,8 @@ from ckpttool.storage.temporary import split_temporary
 META_SUFFIX = ".meta"
 # Added to an address to mean the V1 checkpoint where a V2 checkpoint has the same name.
 V1_MARK = "@v1"
+# Each makes a folder a SavedModel or a SessionBundle export.
+_MODEL_FILES = frozenset(("saved_model.pb", "saved_model.pbtxt", "export.meta"))
 _STEP = re.compile(r"-(\d+)\Z")
 _DIGITS = re.compile(r"([0-9]+)")
 
@@ -245,6 +247,42 @@ def last_two(folder: str) -> tuple[str, str] | None:
     listed = list_checkpoints(folder) if os.path.isdir(folder) else []
     found = [files.prefix for files in listed if not files.shadowed]
     return (found[1], found[0]) if len(found) > 1 else None
+
+
+def by_step(files: CheckpointFiles) -> tuple[int, str]:
+    """Return a sort key: the number at the end of the name, then the rest of it."""
+    return (-1 if files.step is None else files.step, files.address)
+
+
+def by_time(files: CheckpointFiles) -> tuple[float, int, str]:
+    """Return a sort key: when it was saved, then the number at the end of the name."""
+    return (files.modified, *by_step(files))
+
+
+def stem_of(name: str) -> str:
+    """Return the name of a checkpoint without its step: that of all which one program saved."""
+    return _STEP.sub("", name)
+
+
+def folders_with_checkpoints(folder: str) -> Iterator[str]:
+    """Yield the folders below a folder that hold a checkpoint, a SavedModel or an export.
+
+    What lies in a SavedModel is not looked at, nor are hidden folders and links to folders.
+    """
+    for parent, names, files in os.walk(folder or os.curdir):
+        names[:] = sorted(name for name in names if not name.startswith("."))
+        if _MODEL_FILES.intersection(files):
+            names.clear()
+            if parent != folder:
+                yield parent
+        elif parent != folder and _has_checkpoints(parent, files):
+            yield parent
+
+
+def _has_checkpoints(folder: str, names: Iterable[str]) -> bool:
+    with suppress(CkptError):
+        return any(name.endswith(INDEX_SUFFIX) for name in names) or bool(list_checkpoints(folder))
+    return False
 
 
 def _entries(folder: str) -> dict[str, os.DirEntry[str]]:

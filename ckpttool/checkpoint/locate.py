@@ -2,9 +2,11 @@
 
     a prefix                       tf_ckpts/ckpt-10
     a file of a checkpoint         tf_ckpts/ckpt-10.index, .data-00000-of-00001, .meta
-    a folder or its state file     tf_ckpts, tf_ckpts/checkpoint: the latest checkpoint
-    a SavedModel                   its folder or saved_model.pb
-    a SessionBundle export         its folder, its parent (the highest version), export.meta
+    a folder or its state file     tf_ckpts, tf_ckpts/checkpoint: the latest checkpoint; without a
+                                   state file the highest step, or the newest of several names
+    a SavedModel                   its folder, the parent of its versions (the highest), or
+                                   saved_model.pb
+    a SessionBundle export         its folder, the parent of its versions, export.meta
     a V1 checkpoint                its file, its shards' prefix or pattern, one of its shards;
                                    PREFIX@v1 where a V2 checkpoint has the same name
 
@@ -16,7 +18,8 @@ from __future__ import annotations
 import os
 import re
 import stat
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Literal
 
 from ckpttool.bundle.naming import INDEX_SUFFIX, index_path, split_shard_path
@@ -26,24 +29,30 @@ from ckpttool.checkpoint.folder import (
     CheckpointFiles,
     Finder,
     FoundFiles,
+    by_step,
+    by_time,
     file_status,
     find_checkpoint,
+    folders_with_checkpoints,
     is_regular,
     list_checkpoints,
+    stem_of,
 )
 from ckpttool.checkpoint.generation import Generation, table_generation
-from ckpttool.checkpoint.nearest import nearest, quoted
+from ckpttool.checkpoint.nearest import listed, nearest, quoted
 from ckpttool.checkpoint.state import STATE_NAME, read_state
 from ckpttool.errors import CkptError, FileAccessError, MissingFileError, NotFoundError
 from ckpttool.storage.paths import StrPath, path_text
 from ckpttool.storage.source import RandomAccessFile
 
-AddressKind = Literal["prefix", "member", "state", "saved_model", "session_bundle"]
+AddressKind = Literal["prefix", "member", "state", "folder", "saved_model", "session_bundle"]
 SAVED_MODEL_NAMES = ("saved_model.pb", "saved_model.pbtxt")
 EXPORT_META = "export.meta"
 _MAX_LOOKS = 5
+_MOST_BELOW = 20
 _GRAPH_SUFFIXES = (META_SUFFIX, ".pb", ".pbtxt")
-_VERSION = re.compile(r"[0-9]{8}\Z")
+_VERSION = re.compile(r"[0-9]{1,19}\Z")
+_REMOTE = re.compile(r"([a-z][a-z0-9+.-]*)://", re.IGNORECASE)
 _STATE_LINE = re.compile(
     rb"\A(?:\xef\xbb\xbf)?(?:\s|#[^\n]*\n)*(?:all_)?model_checkpoint_(?:path|timestamp)s?\s*:"
 )
@@ -64,6 +73,7 @@ class Location:
         saved_model: the folder of the SavedModel that the checkpoint belongs to.
         meta_path: the file with its MetaGraphs: the `.meta` file beside it or the SavedModel's.
         warnings: for the user, about the way it was found.
+        bare: whether it is a SavedModel without variables: there are no files at `prefix`.
     """
 
     typed: str
@@ -76,6 +86,7 @@ class Location:
     saved_model: str | None = None
     meta_path: str | None = None
     warnings: tuple[str, ...] = ()
+    bare: bool = False
 
 
 def locate(path: StrPath, *, within: bool = False) -> Location:
@@ -140,7 +151,7 @@ def saved_model_of(prefix: str) -> str | None:
     if name != "variables" or os.path.basename(variables) != "variables":
         return None
     folder = os.path.dirname(variables)
-    if not _saved_model_file(folder):
+    if not graph_file_of(folder):
         return None
     given = os.path.dirname(os.path.dirname(prefix))  # the caller's spelling, if it has these parts
     return given if os.path.join(given, "variables", "variables") == prefix else folder
@@ -151,9 +162,10 @@ def is_graph_file(path: str) -> bool:
     return path.endswith(_GRAPH_SUFFIXES) and is_regular(path)
 
 
-def has_graph_file(folder: str) -> bool:
-    """Tell whether a path is a SavedModel's folder."""
-    return _saved_model_file(folder) is not None
+def graph_file_of(folder: str) -> str | None:
+    """Return the graph file of a SavedModel; None where a folder has none."""
+    paths = (os.path.join(folder, name) for name in SAVED_MODEL_NAMES)
+    return next(filter(is_regular, paths), None)
 
 
 def _location(
@@ -171,7 +183,7 @@ def _location(
     saved_model = saved_model_of(found.prefix) if found.generation == "V2" else None
     meta: str | None = found.prefix + META_SUFFIX
     if not is_regular(found.prefix + META_SUFFIX):
-        meta = _saved_model_file(saved_model) if saved_model is not None else None
+        meta = graph_file_of(saved_model) if saved_model is not None else None
     return Location(
         typed=typed,
         prefix=found.prefix,
@@ -220,6 +232,11 @@ def _from_file(typed: str, *, regular: bool, within: bool) -> Location:
             " its data shards cannot be told",
             path=typed,
         )
+    from ckpttool.storage.foreign import foreign_file
+
+    foreign = foreign_file(typed)
+    if foreign is not None:
+        raise NotFoundError(f"not a checkpoint: it is {foreign}", path=typed)
     raise NotFoundError(f"not a file of a checkpoint{_hint(typed)}", path=typed)
 
 
@@ -230,22 +247,69 @@ def _in_folder(typed: str, *, within: bool) -> Location:
     state_path = os.path.join(typed, STATE_NAME)
     if is_regular(state_path):
         return _by_state(typed, state_path, within=within)
-    if _saved_model_file(typed):
+    if graph_file_of(typed):
         return _saved_model(typed, typed)
     variables = find_checkpoint(os.path.join(typed, "variables"))
     saved_model = saved_model_of(variables.prefix) if variables else None
     if variables and saved_model:
         return _location(typed, variables, "saved_model", folder=saved_model)
-    exports = _exports(typed)
-    if exports:
-        return _session_bundle(typed, os.path.join(typed, exports[-1]))
-    raise MissingFileError(f"no '{STATE_NAME}' file in the folder{_folder_hint(typed)}", path=typed)
+    checkpoints = list_checkpoints(typed)
+    if checkpoints:
+        return _without_state(typed, checkpoints)
+    versions = _versions(typed)
+    if versions:
+        return _version(typed, versions)
+    raise MissingFileError(f"no checkpoint in the folder{_folder_hint(typed)}", path=typed)
+
+
+def _without_state(typed: str, checkpoints: list[CheckpointFiles]) -> Location:
+    """Choose from the checkpoints of a folder that has no state file.
+
+    Of one name the highest step is taken, of several names what was saved last.
+    """
+    one_name = len({stem_of(files.name) for files in checkpoints}) == 1
+    order = by_step if one_name else by_time
+    chosen, *others = sorted(checkpoints, key=order, reverse=True)
+    warnings: tuple[str, ...] = ()
+    if others:
+        which = "highest step" if one_name else "newest checkpoint"
+        rest = listed(os.path.basename(files.address) for files in others)
+        name = os.path.basename(chosen.address)
+        warnings = (f"'{typed}' has no state file; took the {which}, '{name}', not {rest}",)
+    found = FoundFiles(chosen.prefix, chosen.generation, chosen.files)
+    return _location(typed, found, "folder", folder=typed, warnings=warnings)
+
+
+def _version(typed: str, versions: list[str]) -> Location:
+    """Return the highest of several versions of a SavedModel or SessionBundle export."""
+    folder = os.path.join(typed, versions[-1])
+    is_export = is_regular(os.path.join(folder, EXPORT_META))
+    location = (_session_bundle if is_export else _saved_model)(typed, folder)
+    if len(versions) == 1:
+        return location
+    warning = f"took the highest version, '{versions[-1]}', not {listed(versions[-2::-1])}"
+    return replace(location, warnings=(warning, *location.warnings))
 
 
 def _saved_model(typed: str, folder: str) -> Location:
     found = find_checkpoint(os.path.join(folder, "variables", "variables"))
     if found is None:
-        raise MissingFileError("a SavedModel without variables", path=typed)
+        variables = os.path.join(folder, "variables")
+        if any(split_shard_path(name) for name in _names(variables)):
+            raise MissingFileError(
+                "the SavedModel has data shards, but no 'variables.index'", path=typed
+            )
+        return Location(
+            typed,
+            prefix=os.path.join(variables, "variables"),
+            generation="V2",
+            address="saved_model",
+            folder=folder or os.curdir,
+            saved_model=folder or os.curdir,
+            meta_path=graph_file_of(folder),
+            warnings=("the SavedModel has no variables",),
+            bare=True,
+        )
     return _location(typed, found, "saved_model", folder=folder or os.curdir)
 
 
@@ -272,7 +336,9 @@ def _by_state(typed: str, state_path: str, *, within: bool) -> Location:
             break
     if found is None:
         raise MissingFileError(
-            f"names '{named}', which does not exist{_folder_hint(folder)}", path=state_path
+            f"names '{named}', which does not exist"
+            + (_folder_hint(folder) or "; the folder has no checkpoint"),
+            path=state_path,
         )
     outside = _is_outside(found.prefix, folder)
     if within and outside:
@@ -309,17 +375,19 @@ def _is_outside(prefix: str, folder: str) -> bool:
     return os.path.commonpath([home, os.path.realpath(os.path.dirname(prefix))]) != home
 
 
-def _saved_model_file(folder: str) -> str | None:
-    paths = (os.path.join(folder, name) for name in SAVED_MODEL_NAMES)
-    return next(filter(is_regular, paths), None)
-
-
-def _exports(folder: str) -> list[str]:
-    """Return the SessionBundle versions in a folder, the highest last."""
+def _versions(folder: str) -> list[str]:
+    """Return the versions of a SavedModel or SessionBundle export in a folder, the highest last."""
     return sorted(
-        name
-        for name in _names(folder)
-        if _VERSION.match(name) and is_regular(os.path.join(folder, name, EXPORT_META))
+        (
+            name
+            for name in _names(folder)
+            if _VERSION.match(name)
+            and (
+                is_regular(os.path.join(folder, name, EXPORT_META))
+                or graph_file_of(os.path.join(folder, name))
+            )
+        ),
+        key=lambda name: (int(name), name),
     )
 
 
@@ -346,14 +414,14 @@ def _folder_hint(folder: str) -> str:
     """Return a hint with the names to type in a folder."""
     names = _checkpoint_names(folder)
     if names:
-        more = "" if len(names) <= 5 else f" and {len(names) - 5} more"
-        shown = quoted(os.path.join(folder, name) for name in names[:5])
-        return f"; name a checkpoint: {shown}{more}"
-    models = [name for name in _names(folder) if _saved_model_file(os.path.join(folder, name))]
-    if models:
-        shown = quoted(os.path.join(folder, name) for name in sorted(models)[:5])
-        return f"; name a SavedModel: {shown}"
-    return "; the folder has no checkpoint"
+        return f"; name a checkpoint: {listed(os.path.join(folder, name) for name in names)}"
+    below = list(islice(folders_with_checkpoints(folder), _MOST_BELOW))
+    if below:
+        return f"; name one of the folders below it: {listed(below)}"
+    from ckpttool.storage.foreign import foreign_folder
+
+    foreign = foreign_folder(folder)
+    return f"; it is {foreign}" if foreign else ""
 
 
 def _hint(typed: str) -> str:
@@ -379,7 +447,14 @@ def _folders(folder: str) -> list[str]:
     return [name for name in _names(folder) if os.path.isdir(os.path.join(folder, name))]
 
 
-def _missing(typed: str) -> MissingFileError:
+def _missing(typed: str) -> NotFoundError:
+    remote = _REMOTE.match(typed)
+    if remote:
+        return NotFoundError(
+            f"an address of {remote[1]}://, and only local files can be read; copy the checkpoint"
+            " here first (the .index file is enough to list it)",
+            path=typed,
+        )
     folder, name = os.path.split(typed)
     names = _names(folder)
     if any((split := split_shard_path(each)) and split[0] == name for each in names):

@@ -148,6 +148,7 @@ def path_hint(word: str) -> str:
 
     A shell makes several paths of an unquoted glob.
     """
-    if os.sep not in word or not os.path.lexists(word):
+    is_prefix = os.path.lexists(f"{word}.index")
+    if not (is_prefix or os.path.isfile(word) or (os.sep in word and os.path.lexists(word))):
         return ""
     return "; it is a path, and one checkpoint is meant: did the shell expand a pattern?"

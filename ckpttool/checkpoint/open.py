@@ -52,9 +52,10 @@ class Checkpoint(Mapping[str, "Array"]):
     def __init__(self, location: Location) -> None:
         self.location = location
         self.reader: BundleReader | LegacyReader
-        if location.generation == "V2":
+        if location.generation == "V2" and not location.bare:
             self.reader = BundleReader(location.prefix)
         else:
+            # Without variables there are no files to read, of either format.
             from ckpttool.legacy.reader import LegacyReader
 
             self.reader = LegacyReader(location.prefix, location.files)
@@ -114,6 +115,8 @@ class Checkpoint(Mapping[str, "Array"]):
         Raises:
             UnsupportedError: the checkpoint is of format V1.
         """
+        if self.location.bare:
+            raise UnsupportedError("a SavedModel without variables", path=self.location.typed)
         if not isinstance(self.reader, BundleReader):
             raise UnsupportedError(
                 "a checkpoint of format V1; this can be done with V2 only", path=self.prefix

@@ -14,6 +14,7 @@ from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.checkpoint.selection.select import Selector
 from ckpttool.cli import options
 from ckpttool.cli.failures import complain
+from ckpttool.errors import MissingFileError
 from ckpttool.query.folder import list_folder
 from ckpttool.query.grouping import by_scope, fold_numbers, in_order
 from ckpttool.query.listing import SORT_ORDERS, list_tensors
@@ -150,6 +151,8 @@ def _list_checkpoints(settings: options.Settings, path: str, format: str) -> Non
         location = locate(path)
         folder = location.folder or os.path.dirname(location.prefix) or os.curdir
     rows = list_folder(folder)
+    if not rows:
+        raise MissingFileError("no checkpoint in the folder or below it", path=folder)
     if format == "json":
         render.write_folder_document(folder, rows, sys.stdout)
     else:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ckpttool.checkpoint.locate import has_graph_file, is_graph_file, locate
+from ckpttool.checkpoint.locate import graph_file_of, is_graph_file, locate
 from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.checkpoint.selection.select import Selector
 from ckpttool.cli import options
@@ -81,7 +81,7 @@ def command(
     try:
         location = locate(path)
     except (MissingFileError, NotFoundError) as error:
-        if chosen or stats or not (is_graph_file(path) or has_graph_file(path)):
+        if chosen or stats or not (is_graph_file(path) or graph_file_of(path)):
             raise
         settings.warn(str(error))
         _show_graph(settings, path, full, format)

@@ -71,7 +71,11 @@ def command(
 def _subjects(
     settings: options.Settings, paths: tuple[str, ...], codes: list[int]
 ) -> Iterator[Subject]:
-    """Yield what is to be verified; of several paths one that is wrong does not stop the rest."""
+    """Yield what is to be verified; of several paths one that is wrong does not stop the rest.
+
+    Several files of one checkpoint, as a wildcard of the shell gives them, mean it once.
+    """
+    seen: set[tuple[str, str]] = set()
     for path in paths:
         try:
             subjects = find_subjects(path)
@@ -82,6 +86,9 @@ def _subjects(
             codes.append(FAILED)
             continue
         for subject in subjects:
+            if (subject.kind, subject.prefix) in seen:
+                continue
+            seen.add((subject.kind, subject.prefix))
             if subject.location is not None:
                 settings.report(subject.location)
             yield subject

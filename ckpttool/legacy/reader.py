@@ -57,7 +57,8 @@ class LegacyReader:
 
     Args:
         prefix: the common part of its files' names.
-        paths: of all its files in shard order, missing ones included.
+        paths: of all its files in shard order, missing ones included. With none it is a checkpoint
+            without tensors, such as that of a SavedModel without variables.
 
     Attributes:
         entries: every tensor that the present files describe.
@@ -102,9 +103,7 @@ class LegacyReader:
     def path(self) -> str:
         """The first present file, for errors that concern no file in particular."""
         return next(
-            path
-            for path, size in zip(self._files.paths, self._files.sizes, strict=True)
-            if size is not None
+            (file.path for file in self.shard_files() if file.size is not None), self.prefix
         )
 
     @property
@@ -240,7 +239,7 @@ class LegacyReader:
                         continue
                     entry = LegacyEntry(dtype, shape, before.parts + parts)
                 found[key] = entry, found.get(key, (entry, shard_id))[1]
-        if not there:
+        if self.num_shards and not there:
             raise MissingFileError("no file of the checkpoint exists", path=self.prefix)
         return LegacyEntries({key: entry for key, (entry, _) in found.items()}, self.damaged)
 

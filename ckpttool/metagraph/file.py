@@ -20,6 +20,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, cast
 
+from ckpttool.coding.foreign import HEAD_SIZE, foreign_bytes
 from ckpttool.coding.varint import decode_varint
 from ckpttool.coding.wire import BYTES, FIXED32, FIXED64, VARINT
 from ckpttool.errors import CkptError, CorruptError
@@ -31,18 +32,6 @@ if TYPE_CHECKING:
 
 FINGERPRINT = "fingerprint.pb"
 _TEXT_SAMPLE = 4096
-_STARTS = (
-    (b"\x89HDF\r\n\x1a\n", "HDF5, such as Keras weights"),
-    (b"PK\x03\x04", "a ZIP archive, such as a .keras file"),
-    (b"\x1f\x8b", "a gzip file"),
-    (b"\x93NUMPY", "a NumPy array"),
-    (b"\x83\xaf\x70\xd1\x0d\x88\x4a\x3f", "a SavedModel split into chunks (.cpb)"),
-    (b"\x80\x02", "a Python pickle"),
-    (b"\x80\x04", "a Python pickle"),
-    (b"\x7fELF", "a program"),
-    (b"\x28\xb5\x2f\xfd", "a zstd file"),
-)
-_RIEGELI = 64  # where the first chunk of a Riegeli file begins
 _STATE = (b"model_checkpoint_path:", b"all_model_checkpoint_paths:")
 GraphKind = Literal["MetaGraphDef", "SavedModel", "FingerprintDef"]
 _MOST_FIELDS = 1000
@@ -216,9 +205,9 @@ def _describe(data: bytes) -> str:
 def _look(data: bytes) -> str:
     if data.endswith(MAGIC):
         return "a table: the index of a checkpoint, or a V1 checkpoint"
-    for start, what in _STARTS:
-        if data.startswith(start) or data[_RIEGELI : _RIEGELI + len(start)] == start:
-            return what
+    found = foreign_bytes(data[:HEAD_SIZE], len(data))
+    if found:
+        return str(found)
     if data and not data.strip(b"\0"):
         return "a file of zeros"
     head = data[:_TEXT_SAMPLE].lstrip(b"\xef\xbb\xbf \t\r\n")

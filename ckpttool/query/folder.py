@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ckpttool.bundle.index import BundleIndex
 from ckpttool.bundle.naming import shard_path
-from ckpttool.checkpoint.folder import CheckpointFiles, list_checkpoints
+from ckpttool.checkpoint.folder import (
+    CheckpointFiles,
+    by_step,
+    folders_with_checkpoints,
+    list_checkpoints,
+)
+from ckpttool.checkpoint.locate import graph_file_of
 from ckpttool.checkpoint.named import checkpoint_name
 from ckpttool.checkpoint.state import STATE_NAME
 from ckpttool.errors import CkptError
@@ -23,7 +29,7 @@ class CheckpointRow:
     """A checkpoint in a folder.
 
     Attributes:
-        name: its prefix without the folder.
+        name: its prefix, relative to the folder that was listed.
         latest: whether the folder's state file says it is the latest.
         saved: when it was saved, in seconds since 1970: by the state file, else by its index.
         step: the number at the end of its name; None without one.
@@ -46,13 +52,26 @@ class CheckpointRow:
 
 
 def list_folder(folder: str) -> list[CheckpointRow]:
-    """List the checkpoints in a folder, oldest step first.
+    """List the checkpoints in a folder, oldest step first; if it has none, those below it.
 
     Each one's index is read; no data shard is opened. A damaged checkpoint is listed as such.
 
     Raises:
         MissingFileError, FileAccessError: the folder cannot be read.
     """
+    rows = _rows_in(folder)
+    if rows:
+        return rows
+    for place in (folder, *folders_with_checkpoints(folder)):
+        found = os.path.join(place, "variables") if graph_file_of(place) else place
+        if found == folder or not os.path.isdir(found):
+            continue
+        scope = os.path.relpath(found, folder or os.curdir)
+        rows += [replace(row, name=os.path.join(scope, row.name)) for row in _rows_in(found)]
+    return rows
+
+
+def _rows_in(folder: str) -> list[CheckpointRow]:
     saved = _saved_times(folder)
     return [_row(files, saved) for files in list_by_step(folder)]
 
@@ -63,10 +82,7 @@ def list_by_step(folder: str) -> list[CheckpointFiles]:
     Raises:
         MissingFileError, FileAccessError: the folder cannot be read.
     """
-    return sorted(
-        list_checkpoints(folder),
-        key=lambda files: (-1 if files.step is None else files.step, files.address),
-    )
+    return sorted(list_checkpoints(folder), key=by_step)
 
 
 def _row(files: CheckpointFiles, saved: dict[str, float]) -> CheckpointRow:

@@ -180,8 +180,9 @@ def parse_move(text: str) -> MoveRule:
     """
     old, equals, new = text.partition("=")
     if not (equals and old and new):
-        hint = path_hint(text)
-        raise SelectionError(f"'{printable(text)}' is no rule: it takes the form OLD=NEW{hint}")
+        raise SelectionError(
+            f"'{printable(text)}' is not a rule of the form OLD=NEW{path_hint(text)}"
+        )
     return MoveRule(unprintable(old), unprintable(new))
 
 

@@ -154,7 +154,7 @@ def read_footer(file: RandomAccessFile) -> Footer:
     """
     if file.size < FOOTER_SIZE:
         raise TruncatedError(
-            f"not a table file: {file.size} bytes are fewer than its footer has",
+            f"not a table file: {file.size} bytes are fewer than its footer has{_what(file)}",
             path=file.path,
         )
     at = file.size - FOOTER_SIZE
@@ -162,8 +162,17 @@ def read_footer(file: RandomAccessFile) -> Footer:
         return Footer.decode(file.read_at(at, FOOTER_SIZE))
     except CkptError as error:
         error.offset = at + (error.offset or 0)
+        error.message += _what(file)
         error.locate(path=file.path)
         raise
+
+
+def _what(file: RandomAccessFile) -> str:
+    """Say what a file is that is no table, if it is of another program."""
+    from ckpttool.coding.foreign import HEAD_SIZE, foreign_bytes
+
+    found = foreign_bytes(file.read_at(0, min(file.size, HEAD_SIZE)), file.size)
+    return f"; it is {found}" if found else ""
 
 
 def _check_keys(

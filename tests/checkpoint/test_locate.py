@@ -140,7 +140,7 @@ def test_a_folder_of_the_same_name(folder: Path) -> None:
     found = locate(folder / "ckpt-4")
     assert (found.prefix, found.address) == (str(folder / "ckpt-4"), "prefix")
     assert found.warnings == (f"the folder of the same name is meant by '{folder}/ckpt-4/'",)
-    assert "no 'checkpoint' file in the folder" in complaint(f"{folder}/ckpt-4/")
+    assert "no checkpoint in the folder" in complaint(f"{folder}/ckpt-4/")
 
 
 class TestState:
@@ -214,6 +214,39 @@ class TestState:
         assert found.meta_path == f"{V1}/saver/model.ckpt-3.meta"
 
 
+class TestFolderWithoutState:
+    @pytest.fixture(autouse=True)
+    def no_state(self, folder: Path) -> None:
+        (folder / "checkpoint").unlink()
+
+    def test_highest_step(self, folder: Path) -> None:
+        os.utime(folder / "ckpt-4.index", (2e9, 2e9))  # a copy in another order
+        found = locate(folder)
+        assert (found.prefix, found.address) == (f"{folder}/ckpt-5", "folder")
+        assert found.warnings == (
+            f"'{folder}' has no state file; took the highest step, 'ckpt-5', not 'ckpt-4', "
+            "'ckpt-3'",
+        )
+
+    def test_newest_of_several_names(self, folder: Path) -> None:
+        for ending in ("index", "data-00000-of-00001"):
+            shutil.copy(folder / f"ckpt-3.{ending}", folder / f"best.{ending}")
+        os.utime(folder / "best.index", (2e9, 2e9))
+        found = locate(folder)
+        assert found.prefix == f"{folder}/best"
+        assert "took the newest checkpoint, 'best', not 'ckpt-5'" in found.warnings[0]
+
+    def test_only_one(self, folder: Path) -> None:
+        for step in (3, 4):
+            (folder / f"ckpt-{step}.index").unlink()
+        found = locate(folder)
+        assert (found.prefix, found.warnings) == (f"{folder}/ckpt-5", ())
+
+    def test_subfolders(self, folder: Path) -> None:
+        (folder.parent / ".cache").mkdir()
+        assert complaint(folder.parent).endswith(f"name one of the folders below it: '{folder}'")
+
+
 class TestSavedModel:
     @pytest.fixture
     def model(self, tmp_path: Path) -> Path:
@@ -258,16 +291,30 @@ class TestSavedModel:
 
     def test_without_variables(self, model: Path) -> None:
         shutil.rmtree(model / "variables")
-        assert complaint(model).endswith("a SavedModel without variables")
+        found = locate(model)
+        assert found.bare and found.warnings == ("the SavedModel has no variables",)
+        assert (found.saved_model, found.meta_path) == (str(model), f"{model}/saved_model.pb")
+
+    def test_data_without_their_index(self, model: Path) -> None:
+        (model / "variables" / "variables.index").unlink()
+        (model / "variables" / "variables.data-00000-of-00001").touch()
+        assert "data shards, but no 'variables.index'" in complaint(model)
 
     def test_a_folder_of_them(self, model: Path) -> None:
-        assert complaint(model.parent).endswith(f"name a SavedModel: '{model}'")
+        assert complaint(model.parent).endswith(f"name one of the folders below it: '{model}'")
+
+    def test_versions(self, model: Path, tmp_path: Path) -> None:
+        for version in ("9", "10", "1554227547", "best"):
+            shutil.copytree(model, tmp_path / "served" / version)
+        found = locate(tmp_path / "served")
+        assert found.saved_model == f"{tmp_path}/served/1554227547"
+        assert found.warnings == ("took the highest version, '1554227547', not '10', '9'",)
 
     def test_a_bundle_called_variables_elsewhere(self, tmp_path: Path) -> None:
         (tmp_path / "variables").mkdir()
         (tmp_path / "variables" / "variables.index").write_bytes(b"")
         assert locate(tmp_path / "variables" / "variables").saved_model is None
-        assert "name a checkpoint" in complaint(tmp_path / "variables")
+        assert locate(tmp_path / "variables").address == "folder"
 
     def test_real_one(self) -> None:
         (model, *_) = sorted(Path(FIXTURES, "saved_model").rglob("saved_model.pb"))
@@ -338,7 +385,9 @@ class TestSessionBundle:
             (prefix,),
             folder=f"{BUNDLES}/versions/00000012",
             meta_path=f"{prefix}.meta",
+            warnings=found.warnings,
         )
+        assert bool(found.warnings) == (not ending)
 
     def test_v2(self) -> None:
         found = locate(f"{BUNDLES}/sharded_v2/export")
@@ -369,7 +418,7 @@ class TestNothingFound:
             ("tf_ckpt/ckpt-4", "there is no folder 'tf_ckpt'; nearest: 'tf_ckpts'"),
             ("tf_ckpts/zzzzzz", "the folder has 'ckpt-5', 'ckpt-4', 'ckpt-3'"),
             ("empty/zzzzzz", "no such checkpoint, file or folder"),
-            ("empty", "no 'checkpoint' file in the folder; the folder has no checkpoint"),
+            ("empty", "no checkpoint in the folder"),
             ("half/ckpt-1", "its data shards exist, but its index 'ckpt-1.index' does not"),
             ("half/ckpt-1.data-00000-of-00001", "there is no 'half/ckpt-1.index'"),
             ("half/ckpt-2", "begun ('ckpt-2_temp…') but not finished"),
@@ -389,14 +438,11 @@ class TestNothingFound:
         assert text.startswith(typed)
         assert reason in text
 
-    def test_a_folder_without_state_file_names_what_is_in_it(self, folder: Path) -> None:
-        (folder / "checkpoint").unlink()
-        names = [f"'{folder}/ckpt-{step}'" for step in (5, 4, 3)]
-        assert complaint(folder).endswith(f"name a checkpoint: {', '.join(names)}")
-
     def test_many_checkpoints(self, tmp_path: Path) -> None:
         for step in range(1200):
             (tmp_path / f"ckpt-{step}.index").write_bytes(b"")
+        assert locate(tmp_path).warnings[0].endswith("and 1194 more")
+        write_state(tmp_path / "checkpoint", "gone-7")
         assert complaint(tmp_path).endswith("and 1195 more")
         assert f"nearest: '{tmp_path}/ckpt-1119'" in complaint(tmp_path / "ckp-1119")
 
@@ -433,7 +479,7 @@ class TestOddFiles:
     def test_pipes_in_a_folder_do_not_hang(self, tmp_path: Path) -> None:
         for name in ("checkpoint", "export.meta", "saved_model.pb", "model", "m-00000-of-00001"):
             os.mkfifo(tmp_path / name)
-        assert "the folder has no checkpoint" in complaint(tmp_path)
+        assert "no checkpoint in the folder" in complaint(tmp_path)
         assert "no such checkpoint" in complaint(tmp_path / "m")
 
     def test_devices_and_sockets(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

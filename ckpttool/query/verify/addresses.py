@@ -8,7 +8,7 @@ from contextlib import suppress
 
 from ckpttool.bundle.naming import index_path
 from ckpttool.checkpoint.folder import file_status, is_regular, list_checkpoints
-from ckpttool.checkpoint.locate import EXPORT_META, SAVED_MODEL_NAMES, has_graph_file, locate
+from ckpttool.checkpoint.locate import EXPORT_META, graph_file_of, locate
 from ckpttool.errors import CkptError, MissingFileError
 from ckpttool.query.verify.checkpoint import RetryTime, verify_checkpoint
 from ckpttool.query.verify.findings import Finding, finding
@@ -39,10 +39,12 @@ def find_subjects(path: StrPath) -> list[Subject]:
     try:
         location = locate(typed)
     except MissingFileError:
-        graph = _graph_alone(typed)
+        graph = graph_file_of(typed)  # whose index is missing: a finding
         if graph is None:
             raise
         return [Subject(typed, graph, kind="graph")]
+    if location.bare and location.meta_path is not None:
+        return [Subject(typed, location.meta_path, kind="graph")]
     return [Subject(typed, location.prefix, location=location)]
 
 
@@ -164,21 +166,13 @@ def _in_folder(typed: str) -> list[Subject]:
     found = [
         Subject(typed, files.prefix, files=files) for files in reversed(list_checkpoints(typed))
     ]
-    if not found and (has_graph_file(typed) or not check_folder(typed, {})):
+    if not found and (graph_file_of(typed) or not check_folder(typed, {})):
         return []
     if not found:
         with suppress(CkptError):
             locate(typed)  # the state file names a checkpoint elsewhere
             return []
     return [*found, Subject(typed, typed, kind="folder")]
-
-
-def _graph_alone(typed: str) -> str | None:
-    """Return the graph of a SavedModel that has no checkpoint."""
-    if os.path.isdir(typed):
-        paths = (os.path.join(typed, each) for each in SAVED_MODEL_NAMES)
-        return next(filter(is_regular, paths), None)
-    return typed if os.path.basename(typed) in SAVED_MODEL_NAMES and is_regular(typed) else None
 
 
 def _no_checkpoint(folder: str) -> Finding:

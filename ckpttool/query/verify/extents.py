@@ -13,7 +13,7 @@ from ckpttool.errors import CkptError
 from ckpttool.query.verify.findings import Finding, finding
 from ckpttool.query.verify.index import IndexSurvey, Stored
 from ckpttool.query.verify.names import FolderNames
-from ckpttool.storage.source import file_error
+from ckpttool.storage.source import POINTER_SIZE, file_error
 from ckpttool.tensor.dtypes import DType
 
 _MAX_NAMED = 3
@@ -120,12 +120,7 @@ def _size_of(path: str, users: list[Stored], layout: ShardLayout) -> int | None:
     try:
         status = os.stat(path)
     except (FileNotFoundError, NotADirectoryError):
-        layout.missing.append(os.path.basename(path))
-        count = len({stored.key for stored in users})
-        named = ", ".join(f"'{key}'" for key in sorted({each.key for each in users})[:_MAX_NAMED])
-        more = f" and {count - _MAX_NAMED} more" if count > _MAX_NAMED else ""
-        message = f"the data shard is missing; it holds {named}{more}"
-        layout.findings.append(finding("shard-missing", message, path))
+        _missing(path, "", users, layout)
         return None
     except OSError as error:
         message = file_error(error, path).message
@@ -134,7 +129,25 @@ def _size_of(path: str, users: list[Stored], layout: ShardLayout) -> int | None:
     if not stat.S_ISREG(status.st_mode):
         layout.findings.append(finding("unreadable", "not a regular file", path))
         return None
+    if status.st_size <= POINTER_SIZE and any(
+        each.entry.offset + each.entry.size > status.st_size for each in users
+    ):
+        from ckpttool.storage.foreign import foreign_file
+
+        pointer = foreign_file(path)
+        if pointer is not None:
+            _missing(path, f"; in its place is {pointer}", users, layout)
+            return None
     return status.st_size
+
+
+def _missing(path: str, instead: str, users: list[Stored], layout: ShardLayout) -> None:
+    layout.missing.append(os.path.basename(path))
+    keys = sorted({stored.key for stored in users})
+    named = ", ".join(f"'{key}'" for key in keys[:_MAX_NAMED])
+    more = f" and {len(keys) - _MAX_NAMED} more" if len(keys) > _MAX_NAMED else ""
+    message = f"the data shard is missing{instead}; it holds {named}{more}"
+    layout.findings.append(finding("shard-missing", message, path))
 
 
 def _place(

@@ -39,6 +39,7 @@ _Elements = TypeVar("_Elements")
 
 # A bundle may have more shards than a process may have open files.
 _MAX_OPEN_SHARDS = 32
+_ANY_NUMPY = 32  # dimensions that an array of every NumPy may have
 
 
 class BundleReader:
@@ -284,15 +285,15 @@ class BundleReader:
             )
 
     def _require_readable(self, key: str, entry: BundleEntry) -> None:
-        from ckpttool.tensor.values import MAX_RANK
-
         problem = None
         if not entry.dtype.known:
             problem = f"values of dtype {entry.dtype} cannot be read"
-        elif len(entry.shape) > MAX_RANK:
-            problem = (
-                f"an array of {len(entry.shape)} dimensions is more than the {MAX_RANK} of NumPy"
-            )
+        elif len(entry.shape) > _ANY_NUMPY:
+            from ckpttool.tensor.values import MAX_RANK
+
+            if len(entry.shape) > MAX_RANK:
+                rank = len(entry.shape)
+                problem = f"an array of {rank} dimensions is more than the {MAX_RANK} of NumPy"
         if problem is not None:
             raise UnsupportedError(problem, path=self.index.path, key=key)
 

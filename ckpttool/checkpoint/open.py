@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ckpttool.bundle.reader import BundleReader
 from ckpttool.checkpoint.generation import Generation
 from ckpttool.checkpoint.locate import Location, locate
-from ckpttool.checkpoint.nearest import nearest_names, quoted
+from ckpttool.checkpoint.nearest import listed, nearest_names, quoted
 from ckpttool.errors import CkptError, MissingKeyError, UnsupportedError
 from ckpttool.objects.keys import GRAPH_KEY, key_of_path, object_path
 from ckpttool.printable import unprintable
@@ -32,8 +32,9 @@ if TYPE_CHECKING:
     from ckpttool.tensor.values import Array
 
 
-# A larger graph is not read just to find the kinds.
+# A larger graph is not read just to find the kinds: a MetaGraph, and an object graph.
 MAX_GRAPH_FOR_KINDS = 64 << 20
+_MAX_OBJECTS_FOR_KINDS = 16 << 20
 
 
 class Checkpoint(Mapping[str, "Array"]):
@@ -155,15 +156,19 @@ class Checkpoint(Mapping[str, "Array"]):
             return None
         from ckpttool.objects.graph import ObjectGraph
 
-        value = self.reader.read(GRAPH_KEY)
         entry = self.reader.entries[GRAPH_KEY]
-        if value.shape != () or not isinstance(value[()], bytes):
+        if entry.dtype.name != "string" or entry.shape != ():
             raise UnsupportedError(
                 f"the object graph is {entry.dtype} {list(entry.shape)}, not a string",
                 path=self.prefix,
                 key=GRAPH_KEY,
             )
-        return ObjectGraph.from_bytes(value[()], path=self.prefix, key=GRAPH_KEY)
+        (data,) = (
+            self.reader.read_strings(GRAPH_KEY)  # without NumPy
+            if isinstance(self.reader, BundleReader)
+            else self.reader.read(GRAPH_KEY).flat
+        )
+        return ObjectGraph.from_bytes(data, path=self.prefix, key=GRAPH_KEY)
 
     @cached_property
     def graph_names(self) -> GraphNames | None:
@@ -220,15 +225,15 @@ class Checkpoint(Mapping[str, "Array"]):
     def kinds(self) -> Mapping[str, str]:
         """The kind of each tensor by key, found without reading values.
 
-        In an object-based checkpoint by the keys; in a name-based one by the collections of its
-        MetaGraph, or by the names if there is none, or none that can be read.
+        In an object-based checkpoint by the object graph, or by the keys if that is larger than
+        16 MiB or cannot be read; in a name-based one by the collections of its MetaGraph, or by the
+        names if there is none, or none that can be read.
         """
         from ckpttool.checkpoint.kinds.names import kinds_from_metagraph, kinds_from_names
-        from ckpttool.checkpoint.kinds.objects import kinds_from_keys
 
         described = self._described
         if self.style == "object":
-            return kinds_from_keys(described)
+            return self.graph_kinds if self.has_small_graph else self.kinds_by_key
         path = self.location.meta_path
         try:
             # Reading a graph with weights as constants would take too long.
@@ -237,6 +242,21 @@ class Checkpoint(Mapping[str, "Array"]):
         except (CkptError, OSError, IndexError):
             pass
         return kinds_from_names(described)
+
+    @cached_property
+    def kinds_by_key(self) -> Mapping[str, str]:
+        """What each tensor of an object-based checkpoint is by its key alone: kind by key."""
+        from ckpttool.checkpoint.kinds.objects import kinds_from_keys
+
+        return kinds_from_keys(self._described)
+
+    @cached_property
+    def has_small_graph(self) -> bool:
+        """Whether there is an object graph that can be read at little cost."""
+        if self.style == "name" or GRAPH_KEY not in self.entries:
+            return False
+        size = self.entries[GRAPH_KEY].size
+        return (size or 0) <= _MAX_OBJECTS_FOR_KINDS and self.graph_names is not None
 
     @cached_property
     def graph_kinds(self) -> Mapping[str, str]:
@@ -276,7 +296,8 @@ class Checkpoint(Mapping[str, "Array"]):
         """Return the key that a name stands for.
 
         Args:
-            name: a key; an object path along any edges of the object graph; or either as printed.
+            name: a key; an object path along any edges of the object graph; the full name of one
+                variable; or any of these as printed.
 
         Raises:
             MissingKeyError: there is no such tensor; near misses are named.
@@ -285,8 +306,18 @@ class Checkpoint(Mapping[str, "Array"]):
             raise TypeError(f"the name of a tensor must be str, not {type(name).__name__}")
         key = self._find(name)
         if key is None:
-            keys = self.reader.entries
-            names = [*keys, *filter(None, map(self.object_path, keys))]
+            called = self.graph_names.variables_called(name) if self.graph_names else []
+            if called:
+                raise MissingKeyError(
+                    f"the name of several variables; say which is meant: {listed(called)}",
+                    path=self.prefix,
+                    key=name,
+                )
+            names = [
+                *self.reader.entries,
+                *filter(None, map(self.object_path, self.reader.entries)),
+            ]
+            names += self.graph_names.variable_names.values() if self.graph_names else ()
             near = nearest_names(name, names)
             hint = f"; nearest: {quoted(near)}" if near else ""
             if self.missing_files:
@@ -317,7 +348,8 @@ class Checkpoint(Mapping[str, "Array"]):
             key = self.graph_names.exactly(spelling) or self._only_tensor_of(spelling)
             if key is not None:
                 return key
-        return None
+        called = self.graph_names.variables_called(name)
+        return called[0] if len(called) == 1 else None
 
     def _only_tensor_of(self, path: str) -> str | None:
         """Return the key of an object's only tensor, of whatever attribute."""

@@ -3,6 +3,7 @@
 paths          paths as callers give them
 source         reading: sized and bounds-checked
 folders        making folders, making names durable
+foreign        files and folders of other programs, for error messages
 work           progress, and the number of threads
 locks          one writer at a time
 staging        writing: temporary siblings that become visible together or not at all

@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from ckpttool.checkpoint.kinds.words import AVERAGED
 from ckpttool.checkpoint.nearest import listed, nearest_names, quoted
+from ckpttool.checkpoint.selection.graph_names import GraphNames
 from ckpttool.errors import KeyCollisionError, SelectionError, SurgeryError
 from ckpttool.objects.graph import ObjectGraph
 from ckpttool.objects.keys import (
@@ -149,7 +150,9 @@ def _rename_objects(
     plan: Plan, graph: ObjectGraph, rules: Sequence[RenameRule], *, strict: bool
 ) -> Plan:
     refuse_disputes(plan)
-    spelled = [_settled(graph, rule) if isinstance(rule, MoveRule) else rule for rule in rules]
+    spelled = [
+        _settled(plan, graph, each) if isinstance(each, MoveRule) else each for each in rules
+    ]
     used: set[int] = set()
     moves: dict[EdgeId, str] = {}
     matched = set()
@@ -203,12 +206,15 @@ def _edges(graph: ObjectGraph) -> Iterable[tuple[EdgeId, str]]:
                 yield (node.id, edge.name), f"{base}/{name}" if base else name
 
 
-def _settled(graph: ObjectGraph, rule: MoveRule) -> MoveRule:
+def _settled(plan: Plan, graph: ObjectGraph, rule: MoveRule) -> MoveRule:
     """Return a rule with the graph's own path of the edge that it names.
 
-    The paths of everything below the edge begin with that one.
+    What no path leads to may be the full name of a variable. The paths of everything below the edge
+    begin with that one.
     """
     rule = _as_path(rule)
+    if graph.node_at(rule.old) is None:
+        rule = MoveRule(_path_of_variable(plan, graph, rule.old) or rule.old, rule.new)
     above, _, name = rule.old.rpartition("/")
     parent = graph.node_at(above)
     base = None if parent is None else graph.paths[parent]
@@ -216,6 +222,16 @@ def _settled(graph: ObjectGraph, rule: MoveRule) -> MoveRule:
         return rule
     name = escape(unescape(name))
     return MoveRule(f"{base}/{name}" if base else name, rule.new)
+
+
+def _path_of_variable(plan: Plan, graph: ObjectGraph, name: str) -> str | None:
+    names = GraphNames(graph, {tensor.key for tensor in plan.tensors})
+    paths = sorted(filter(None, map(object_path, names.variables_called(name))))
+    if len(paths) > 1:
+        raise SelectionError(
+            f"'{name}' is the name of several variables; say which is meant: {listed(paths)}"
+        )
+    return paths[0] if paths else None
 
 
 def _as_path(rule: MoveRule) -> MoveRule:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Set
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from itertools import product
 from typing import TYPE_CHECKING, TypeVar
 
@@ -103,6 +103,43 @@ class GraphNames:
         ending = ATTRIBUTES + (attribute if found else VARIABLE_VALUE)
         held = self._held.get(node_id, ()) if node_id is not None else ()
         return next((each for each in held if _endings(each)[0] == ending), None)
+
+    @cached_property
+    def variable_names(self) -> dict[str, str]:
+        """By key, the full names of variables in their program, as far as the graph records them.
+
+        Two variables may have the same.
+        """
+        return {
+            key: attribute.full_name
+            for key, node_id in self._node_of.items()
+            for attribute in self._graph.nodes[node_id].attributes
+            if attribute.checkpoint_key == key and attribute.full_name
+        }
+
+    def variables_called(self, name: str) -> list[str]:
+        """Return the keys of the variables of a name."""
+        return self._by_variable_name.get(name, [])
+
+    def variables_matching(self, pattern: Pattern) -> set[str]:
+        """Return the keys of the variables whose names a word, as a scope, or a glob takes in."""
+        if pattern.form == "glob":
+            matches: Callable[[str], object] = pattern.regex.fullmatch
+        else:
+            scope = pattern.body.rstrip("/") + "/"
+            matches = partial(_starts_with, scope)
+        return self.variables_taken_by(matches)
+
+    def variables_taken_by(self, matches: Callable[[str], object]) -> set[str]:
+        """Return the keys of the variables of which a function takes the name."""
+        return {key for key, name in self.variable_names.items() if matches(name)}
+
+    @cached_property
+    def _by_variable_name(self) -> dict[str, list[str]]:
+        found: dict[str, list[str]] = {}
+        for key, name in self.variable_names.items():
+            found.setdefault(name, []).append(key)
+        return found
 
     def find(self, pattern: Pattern) -> Found:
         """Return what a word, as a scope, or a glob selects by names along any edges."""
@@ -255,6 +292,10 @@ class GraphNames:
                     if child not in scopes:
                         queue.append((child, more, "/"))
         return states
+
+
+def _starts_with(scope: str, name: str) -> bool:
+    return name.startswith(scope)
 
 
 def _endings(key: str) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from itertools import chain, count
 from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
 
 from ckpttool.checkpoint.kinds.rules import KINDS
-from ckpttool.checkpoint.nearest import nearest, nearest_names, path_hint, quoted
+from ckpttool.checkpoint.nearest import listed, nearest, nearest_names, path_hint, quoted
 from ckpttool.checkpoint.selection.globs import shortened
 from ckpttool.checkpoint.selection.patterns import Pattern, expand_files
 from ckpttool.checkpoint.selection.time_limit import TimeLimit
@@ -314,7 +314,40 @@ class _NameIndex(Generic[N]):
         self._columns = (self._keys, self._paths)
 
     def find(self, pattern: Pattern) -> _Hits:
-        """Return what one pattern selects by itself."""
+        """Return what one pattern selects by itself.
+
+        Names that variables had in the program count where no key and no path is matched. A
+        scope of such names is none that objects are in.
+
+        Raises:
+            SelectionError: it is the name of several variables of one checkpoint.
+        """
+        found = self._find_by_path(pattern)
+        if found.all:
+            return found
+        hits = self._variables(pattern)
+        return _Hits(hits, hits, {})
+
+    def _variables(self, pattern: Pattern) -> set[int]:
+        """Return the positions of the variables whose names a pattern selects."""
+        hits: set[int] = set()
+        for graph, numbers in self._graphs.values():
+            if pattern.form == "regex":
+                with TimeLimit(pattern.text) as limit:
+                    keys = graph.variables_taken_by(limit.renewing(pattern.regex.search))
+            else:
+                keys = set(graph.variables_called(pattern.body))
+                if len(keys) > 1:
+                    raise SelectionError(
+                        f"'{shortened(pattern.body)}' is the name of several variables; say which"
+                        f" is meant by its key: {listed(sorted(keys))}"
+                    )
+                if not keys and pattern.form != "exact":
+                    keys = graph.variables_matching(pattern)
+            hits |= {numbers[key] for key in keys if key in numbers}
+        return hits
+
+    def _find_by_path(self, pattern: Pattern) -> _Hits:
         if pattern.form == "regex":
             with TimeLimit(pattern.text) as limit:
                 search = limit.renewing(pattern.regex.search)
@@ -363,6 +396,9 @@ class _NameIndex(Generic[N]):
         short = {**self._keys.numbered(), **self._paths.numbered()}
         if not short:
             return f"{start}: there are no tensors"
+        variables = [
+            name for graph, _ in self._graphs.values() for name in graph.variable_names.values()
+        ]
         word = unprintable(pattern.body)
         if pattern.form == "glob":
             deeper = pattern.body.rstrip("/") + "/**"
@@ -373,7 +409,8 @@ class _NameIndex(Generic[N]):
         if too_many := path_hint(pattern.body):
             return start + too_many
         spelled_out = "/.ATTRIBUTES/" in word  # a key is meant, not an object path
-        meant = nearest_names(word, (self._keys.numbered() if spelled_out else short).values())
+        names = self._keys.numbered() if spelled_out else short
+        meant = nearest_names(word, [*names.values(), *variables])
         if meant:
             return f"{start}; nearest: {quoted(meant)}"
         return f"{start}; there are {len(short)} tensors, such as '{min(short.values())}'"

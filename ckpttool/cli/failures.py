@@ -120,8 +120,11 @@ def _tell(error: BaseException) -> None:
         complain(str(error))
     elif isinstance(error, click.UsageError):
         command = error.ctx.command_path if error.ctx else PROGRAM
+        message = error.format_message()
+        if isinstance(error, click.MissingParameter):  # which lists choices on lines of their own
+            message = " ".join(message.split())
         with contextlib.suppress(Exception):
-            print(f"{command}: {printable(error.format_message())}", file=sys.stderr)
+            print(f"{command}: {printable(message)}", file=sys.stderr)
             print(f"Try '{command} --help'.", file=sys.stderr, flush=True)
     elif isinstance(error, click.ClickException):
         complain(printable(error.format_message()))

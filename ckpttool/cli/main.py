@@ -53,6 +53,13 @@ COMMANDS: Mapping[str, CommandEntry] = {
     ),
     "check": CommandEntry("ckpttool.cli.check", "Check a checkpoint against a lock file (for CI)."),
 }
+# What has no page of its own in the manual.
+HELPERS: Mapping[str, CommandEntry] = {
+    "help": CommandEntry("ckpttool.cli.help", "Show the help of a command."),
+    "completion": CommandEntry(
+        "ckpttool.cli.completion_script", "Print the completion script for a shell."
+    ),
+}
 
 
 class CommandTable(click.Group):
@@ -91,8 +98,11 @@ class CommandTable(click.Group):
         """Find the called command, or name the nearest one in the error."""
         name = args[0]
         if name not in self.table and not ctx.resilient_parsing and name[:1] != "-":
-            from ckpttool.checkpoint.nearest import nearest, quoted
+            from ckpttool.checkpoint.nearest import nearest, path_hint, quoted
 
+            if path_hint(name):
+                hint = f"it is a path: try '{ctx.command_path} ls {name}'"
+                raise click.UsageError(f"no such command '{name}'; {hint}", ctx)
             near = nearest(name, self.table, limit=1)
             hint = f"nearest: {quoted(near)}" if near else f"there are {', '.join(self.table)}"
             raise click.UsageError(f"no such command '{name}'; {hint}", ctx)
@@ -112,7 +122,7 @@ class CommandTable(click.Group):
 
 @click.group(
     cls=CommandTable,
-    table=COMMANDS,
+    table={**COMMANDS, **HELPERS},
     name=failures.PROGRAM,
     params=general_options(),
     invoke_without_command=True,
@@ -123,6 +133,8 @@ class CommandTable(click.Group):
 )
 @click.version_option(
     __version__,
+    "-V",
+    "--version",
     prog_name=failures.PROGRAM,
     message="%(prog)s %(version)s",
     allow_from_autoenv=False,

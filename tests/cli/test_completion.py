@@ -19,7 +19,7 @@ from ckpttool.cli.completion import (
     complete_paths,
     split_line,
 )
-from ckpttool.cli.main import COMMANDS, main
+from ckpttool.cli.main import COMMANDS, HELPERS, main
 from tests.support.fixtures import FIXTURES, ROOT
 
 ADAM = os.path.join(FIXTURES, "v2", "tf2.21", "guide_legacy_adam", "tf_ckpts")
@@ -187,7 +187,7 @@ class TestProtocol:
         ],
     )
     def test_silence_where_there_is_nothing(self, folder: Path, shell: str, line: str) -> None:
-        assert set(values(ask(folder, shell, line))) <= {*TOP, *COMMANDS}
+        assert set(values(ask(folder, shell, line))) <= {*TOP, *COMMANDS, *HELPERS}
 
 
 @pytest.mark.parametrize("shell", SHELLS)

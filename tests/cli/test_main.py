@@ -134,6 +134,28 @@ def test_as_a_module() -> None:
     assert (done.returncode, done.stdout) == (2, "")
 
 
+def test_help_by_its_own_command() -> None:
+    assert ckpt("help", "ls").stdout == ckpt("ls", "--help").stdout
+    assert ckpt("help").stdout == ckpt("--help").stdout
+    assert ckpt("-V").stdout == ckpt("--version").stdout
+    done = ckpt("help", "nonsense")
+    assert (done.returncode, done.stdout) == (2, "") and "no such command" in done.stderr
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_scripts_are_printed(shell: str) -> None:
+    name = {"bash": "ckpt.bash", "zsh": "_ckpt", "fish": "ckpt.fish"}[shell]
+    script = Path(ckpttool.__file__).parent / "cli" / "completions" / name
+    assert ckpt("completion", shell).stdout == script.read_text()
+    assert "Choose from: bash, zsh, fish\n" in ckpt("completion").stderr
+
+
+def test_a_path_in_place_of_a_command(tmp_path: Path) -> None:
+    (tmp_path / "ckpt-1.index").touch()
+    for path in (tmp_path, tmp_path / "ckpt-1"):
+        assert f"it is a path: try 'ckpt ls {path}'" in ckpt(str(path)).stderr
+
+
 def test_each_command_in_the_table_can_be_imported() -> None:
     context = click.Context(cli)
     for name, entry in COMMANDS.items():

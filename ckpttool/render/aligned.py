@@ -173,7 +173,7 @@ def _padded(
 
 def _cell(text: str, column: Column, width: int, terminal: Terminal, *, heading: bool) -> str:
     space = " " * (width - _width(text))
-    shown = terminal.style(text, "bold" if heading else column.style)
+    shown = terminal.style(text, "bold" if heading else column.style_of(text))
     return space + shown if column.align == "right" else shown + space
 
 

@@ -30,7 +30,7 @@ class Column:
         human: makes the text of a cell in `table` and `markdown`, if it is not the plain one; not
             called for None.
         fold: whether cells may be broken over several lines on a narrow terminal.
-        style: words for `Terminal.style`.
+        style: words for `Terminal.style`, or what tells them from the text of a cell.
     """
 
     name: str
@@ -38,12 +38,36 @@ class Column:
     align: Literal["left", "right"] = "left"
     human: Callable[[Any], str] | None = None
     fold: bool = False
-    style: str = ""
+    style: str | Callable[[str], str] = ""
+
+    def style_of(self, text: str) -> str:
+        """Return the words for the style of a cell."""
+        return self.style if isinstance(self.style, str) else self.style(text)
 
     @property
     def heading(self) -> str:
         """The title, or the name where there is none."""
         return self.name if self.title is None else self.title
+
+
+# One colour for each kind, in every table and picture.
+_KIND_STYLES = {
+    "weight": "blue",
+    "slot": "yellow",
+    "optimizer": "red",
+    "ema": "magenta",
+    "step": "green",
+}
+
+
+def kind_style(kind: str) -> str:
+    """Return the style of the word for a kind."""
+    return _KIND_STYLES.get(kind, "dim")
+
+
+def alarm_style(count: str) -> str:
+    """Return the style of the number of something that should not be there."""
+    return "" if count in ("0", NOTHING) else "bold red"
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,11 @@ def size(count: int | None) -> str:
     raise AssertionError("unreachable: the last unit takes everything")
 
 
+def figure(value: float) -> str:
+    """Return a number of a statistic: a whole one exactly, others to four significant digits."""
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
 def number(count: int) -> str:
     """Return a whole number with its digits in groups of three: `1,234,567`."""
     return f"{count:,}"

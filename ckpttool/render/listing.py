@@ -12,7 +12,7 @@ from ckpttool.query.grouping import FoldedRow, ScopeRow, short_name
 from ckpttool.query.listing import Listing
 from ckpttool.query.rows import BundleRows, SliceRow, TensorRow
 from ckpttool.render import humanize
-from ckpttool.render.cells import ByColumn, Column
+from ckpttool.render.cells import ByColumn, Column, kind_style
 from ckpttool.render.console import Terminal
 from ckpttool.render.jsonout import source_document, write_json, write_jsonl
 from ckpttool.render.table import RowFormat, write_rows
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 SCHEMA = "ckpt.ls/1"
 
 _BYTES = Column("bytes", align="right", human=humanize.size)
-_KIND = Column("kind", style="cyan")
+_KIND = Column("kind", style=kind_style)
 _SHAPE = Column("shape", style="green")
 _TENSOR = (Column("key", fold=True), Column("dtype"), _SHAPE, _KIND, _BYTES)
 _PLACE = (

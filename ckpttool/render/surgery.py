@@ -8,7 +8,7 @@ from typing import TextIO, cast
 
 from ckpttool.query.source import Source
 from ckpttool.render import humanize
-from ckpttool.render.cells import Column
+from ckpttool.render.cells import Column, kind_style
 from ckpttool.render.console import Terminal
 from ckpttool.render.jsonout import source_document, write_json
 from ckpttool.render.table import RowFormat, write_rows
@@ -20,7 +20,7 @@ CHANGE_COLUMNS = (
     Column("key", fold=True),
     Column("action", style="yellow"),
     Column("new_key", "new key", fold=True, style="green"),
-    Column("kind", style="cyan"),
+    Column("kind", style=kind_style),
     _BYTES,
 )
 

@@ -12,6 +12,7 @@ from ckpttool.printable import printable
 from ckpttool.query.rows import TensorRow
 from ckpttool.query.tree.nodes import SlotNode, TreeNode
 from ckpttool.render import humanize
+from ckpttool.render.cells import kind_style
 from ckpttool.render.console import Terminal
 
 _BRANCH, _CORNER, _PASS, _SPACE = "├── ", "└── ", "│   ", "    "
@@ -79,7 +80,7 @@ class _Notes:
         return self._style(f"{printable(attribute)}: {label}" if attribute else label, "green")
 
     def _make_rest(self, kind: str, size: int | None) -> str:
-        return f"  {self._style(kind, 'cyan')}  {humanize.size(size)}"
+        return f"  {self._style(kind, kind_style(kind))}  {humanize.size(size)}"
 
 
 def _attribute(row: TensorRow) -> str:

@@ -161,19 +161,6 @@ def _split(text: str) -> tuple[str, str]:
     return (head + point, tail) if point else ("", "")
 
 
-def number_text(value: int | float, dtype: str) -> str:
-    """Return a number out of a tensor, such as its least element, as the tensor's text has it.
-
-    Args:
-        value: the number.
-        dtype: name of the tensor's dtype.
-    """
-    if isinstance(value, int):
-        return str(value)
-    own = np.array([value], dtype if dtype in _OWN else "float64")
-    return next(_Floats(lambda: [own], None).texts(own))
-
-
 def nested(array: Array) -> object:
     """Return an array as nested lists of numbers, bools and bytes, exactly.
 

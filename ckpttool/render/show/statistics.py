@@ -7,14 +7,9 @@ from typing import TextIO
 
 from ckpttool.query.values.detail import TensorDetail
 from ckpttool.render import humanize
-from ckpttool.render.cells import Column
+from ckpttool.render.cells import Column, alarm_style
 from ckpttool.render.console import Terminal
 from ckpttool.render.table import RowFormat, write_rows
-
-
-def _short(value: float) -> str:
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
-
 
 _COLUMNS = (
     Column("key", fold=True),
@@ -22,13 +17,13 @@ _COLUMNS = (
     Column("shape", style="green"),
     Column("of"),
     Column("count", align="right", human=humanize.number),
-    Column("min", align="right", human=_short),
-    Column("max", align="right", human=_short),
-    Column("mean", align="right", human=_short),
-    Column("std", align="right", human=_short),
+    Column("min", align="right", human=humanize.figure),
+    Column("max", align="right", human=humanize.figure),
+    Column("mean", align="right", human=humanize.figure),
+    Column("std", align="right", human=humanize.figure),
     Column("zeros", align="right", human=humanize.number),
-    Column("nan", "NaN", align="right", human=humanize.number),
-    Column("inf", "Inf", align="right", human=humanize.number),
+    Column("nan", "NaN", align="right", human=humanize.number, style=alarm_style),
+    Column("inf", "Inf", align="right", human=humanize.number, style=alarm_style),
 )
 
 

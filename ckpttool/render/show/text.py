@@ -10,9 +10,9 @@ from ckpttool.printable import printable
 from ckpttool.query.source import Source
 from ckpttool.query.values.detail import GraphDetail, TensorDetail, Values, Variants
 from ckpttool.query.values.statistics import Histogram, Statistics
-from ckpttool.query.values.texts import number_text
 from ckpttool.query.values.variants import InnerTensor, PartialShape, VariantDetail
 from ckpttool.render import humanize
+from ckpttool.render.cells import alarm_style, kind_style
 from ckpttool.render.console import Terminal
 from ckpttool.render.layout import lay_out
 from ckpttool.render.show.json import write_details_json, write_details_jsonl
@@ -83,7 +83,9 @@ def detail_lines(
         yield from _graph(content, terminal)
     # Of a scalar they would say the same once more.
     if detail.statistics is not None and detail.part:
-        yield terminal.style(_statistics(detail.statistics, detail.dtype), "dim")
+        yield "  ".join(
+            terminal.style(part, style) for part, style in _statistics(detail.statistics)
+        )
     if detail.histogram is not None:
         yield terminal.style(draw_histogram(detail.histogram, width), "dim")
 
@@ -99,30 +101,31 @@ def _header(detail: TensorDetail, terminal: Terminal) -> str:
             detail.dtype,
             terminal.style(shape, "green"),
             humanize.size(detail.bytes),
-            terminal.style(detail.kind, "cyan"),
+            terminal.style(detail.kind, kind_style(detail.kind)),
             *(() if detail.verified else ("not checked",)),
         )
     )
 
 
-def _statistics(summary: Statistics, dtype: str) -> str:
-    counts = [("zeros", summary.zeros), ("NaN", summary.nan), ("Inf", summary.inf)]
+def _statistics(summary: Statistics) -> Iterator[tuple[str, str]]:
+    """Yield each figure with its style; those that nobody wants to see stand out."""
     if summary.true is not None:
-        parts = [f"true {humanize.number(summary.true)}", f"false {humanize.number(summary.zeros)}"]
-        return "  ".join(parts)
+        yield f"true {humanize.number(summary.true)}", "dim"
+        yield f"false {humanize.number(summary.zeros)}", "dim"
+        return
     lead = {"lengths": "bytes: ", "magnitudes": "magnitudes: "}.get(summary.of, "")
+    for name in ("min", "max", "mean", "std"):
+        value = getattr(summary, name)
+        if value is not None:
+            yield f"{lead}{name} {humanize.figure(value)}", "dim"
+            lead = ""
     if summary.of == "lengths":
-        counts = [("empty", summary.zeros)]
-    parts = []
-    if summary.min is not None and summary.max is not None:
-        parts += [
-            f"min {number_text(summary.min, dtype)}",
-            f"max {number_text(summary.max, dtype)}",
-            f"mean {summary.mean:.6g}",
-            f"std {summary.std:.6g}",
-        ]
-    parts += [f"{name} {humanize.number(count)}" for name, count in counts]
-    return lead + "  ".join(parts)
+        yield f"empty {humanize.number(summary.zeros)}", "dim"
+        return
+    yield f"{lead}zeros {humanize.number(summary.zeros)}", "dim"
+    for name, count in (("NaN", summary.nan), ("Inf", summary.inf)):
+        text = humanize.number(count)
+        yield f"{name} {text}", alarm_style(text) or "dim"
 
 
 def _variants(content: Variants, width: int) -> Iterator[str]:

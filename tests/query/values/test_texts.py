@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from ckpttool.query.values.texts import Formatter, nested, number_text
-from ckpttool.tensor.dtypes import STRING, dtype_of_array, dtype_of_name
+from ckpttool.query.values.texts import Formatter, nested
+from ckpttool.tensor.dtypes import STRING, dtype_of_array
 from ckpttool.tensor.values import object_array
 
 Array = np.ndarray[Any, Any]
@@ -153,24 +153,3 @@ def test_nested_lists() -> None:
     assert nested(np.array([-3], ml_dtypes.int4)) == [-3]
     assert nested(object_array([b"a"], (1, 1))) == [[b"a"]]
     assert nested(np.zeros((2, 0))) == [[], []]
-
-
-@pytest.mark.parametrize(
-    ("value", "dtype", "wanted"),
-    [
-        (0.10000000149011612, "float32", "0.1"),
-        (65504.0, "float16", "65504."),
-        (67108872.0, "float32", "67108872."),
-        (100000002004087734272.0, "float32", "1.e+20"),
-        (0.1, "complex64", "0.1"),
-        (0.0999755859375, "float16", "0.1"),
-        (0.1, "float64", "0.1"),
-        (0.10009765625, "bfloat16", "0.10009765625"),
-        (2**64 - 1, "uint64", "18446744073709551615"),
-        (3, "float32", "3"),
-    ],
-)
-def test_single_numbers(value: float, dtype: str, wanted: str) -> None:
-    assert number_text(value, dtype) == wanted
-    if dtype.startswith(("float", "bfloat")) and isinstance(value, float):
-        assert dtype_of_name(dtype).numpy_dtype.type(wanted) == value

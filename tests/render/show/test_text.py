@@ -55,7 +55,7 @@ def test_a_tensor() -> None:
     assert text_of(DETAIL) == [
         "a/b  float64  [2]  16 B  weight",
         "[0.5 1. ]",
-        "min 0.5  max 1.  mean 0.75  std 0.25  zeros 0  NaN 0  Inf 0",
+        "min 0.5  max 1  mean 0.75  std 0.25  zeros 0  NaN 0  Inf 0",
     ]
 
 
@@ -63,8 +63,8 @@ def test_colour_changes_nothing_else() -> None:
     with_bars = replace(DETAIL, histogram=Histogram(0.5, 1.0, (1, 0, 1)))
     bare, colourful = (text_of(with_bars, Terminal(color=color)) for color in (False, True))
     assert bare[-1] == "0.5 |█ █| 1"
-    assert [line.count("\x1b[") for line in colourful] == [6, 0, 2, 2]
-    codes = ("\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[32m", "\x1b[36m")
+    assert [line.count("\x1b[") for line in colourful] == [6, 0, 14, 2]
+    codes = ("\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[32m", "\x1b[34m")
     for line, plain in zip(colourful, bare, strict=True):
         for code in codes:
             line = line.replace(code, "")
@@ -91,7 +91,7 @@ def test_a_part() -> None:
         ),
         (
             Statistics("magnitudes", 1, 5.0, 5.0, 5.0, 0.0, 0, 0, 0),
-            "magnitudes: min 5.  max 5.  mean 5  std 0  zeros 0  NaN 0  Inf 0",
+            "magnitudes: min 5  max 5  mean 5  std 0  zeros 0  NaN 0  Inf 0",
         ),
         (
             Statistics("values", 1234, None, None, None, None, 0, 1234, 0),

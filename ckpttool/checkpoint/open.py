@@ -253,9 +253,9 @@ class Checkpoint(Mapping[str, "Array"]):
     @cached_property
     def has_small_graph(self) -> bool:
         """Whether there is an object graph that can be read at little cost."""
-        if self.style == "name" or GRAPH_KEY not in self.entries:
+        if self.style == "name" or GRAPH_KEY not in self.reader.entries:
             return False
-        size = self.entries[GRAPH_KEY].size
+        size = self.reader.entries[GRAPH_KEY].size
         return (size or 0) <= _MAX_OBJECTS_FOR_KINDS and self.graph_names is not None
 
     @cached_property

@@ -16,5 +16,5 @@ def command(ctx: click.Context, name: str | None) -> None:
         click.echo(group.get_help())
         return
     _, found, _ = group.command.resolve_command(group, [name])
-    assert found is not None  # else it is refused, with the nearest name
-    click.echo(found.get_help(click.Context(found, parent=group, info_name=name)))
+    if found is not None:  # else it was refused, with the nearest name
+        click.echo(found.get_help(click.Context(found, parent=group, info_name=name)))

@@ -14,7 +14,7 @@ HEAD_SIZE = 4096
 _POINTER_SIZE = 1024  # a pointer of Git LFS is shorter by its specification
 _MAX_HEADER = 100_000_000  # safetensors takes none that is longer
 _POINTER = re.compile(
-    rb"version https://git-lfs\.github\.com/spec/v\d+\n(?:[^\n]*\n)*?(?:size (\d{1,19})\n|\Z)"
+    rb"version https://git-lfs\.github\.com/spec/v\d+\n(?:(?:[^\n]*\n)*?size (\d{1,19})\n)?"
 )
 _PRODUCER = re.compile(rb"\x08[\x03-\x20]\x12(.)", re.DOTALL)  # of ONNX: version, producer
 _PAGE = re.compile(rb"\s*<(?:!doctype html|html|\?xml)", re.IGNORECASE)

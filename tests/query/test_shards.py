@@ -76,7 +76,7 @@ def test_a_pointer_in_place_of_the_data(prefix: str, tmp_path: Path) -> None:
     with open_checkpoint(prefix) as ckpt:
         listing = list_tensors(ckpt)
     row = listing.rows[0]._replace(shard=0, offset=0, bytes=61, slices=())
-    with pytest.raises(TruncatedError, match="a pointer of Git LFS in place of the data"):
+    with pytest.raises(TruncatedError, match="it is a pointer of Git LFS to a file"):
         require_data(listing.source, [row])
 
 

@@ -18,7 +18,6 @@ from ckpttool.checkpoint.open import open_checkpoint
 from ckpttool.checkpoint.selection.select import SelectionRule, Selector
 from ckpttool.errors import ChecksumError, MissingFileError, SelectionError, TruncatedError
 from ckpttool.objects.keys import GRAPH_KEY
-from ckpttool.query.diff.checkpoints import compare
 from ckpttool.query.diff.results import Diff, TensorDiff
 from tests.query.verify.victims import Victim
 from tests.support import encoder
@@ -99,12 +98,6 @@ def test_indexes_are_enough_where_they_tell(
         "ckpttool.bundle.reader.BundleReader.chunks", lambda *_: pytest.fail("data are read")
     )
     assert diff(one, other).verdict == "equal"
-
-
-def test_the_object_graph_is_not_read_either() -> None:
-    with open_checkpoint(f"{GUIDE}/ckpt-8") as a, open_checkpoint(f"{GUIDE}/ckpt-9") as b:
-        compare(a, b, first_only=True)
-        assert "object_graph" not in vars(a)
 
 
 def test_exact_reads_what_equal_checksums_hide(tmp_path: Path) -> None:

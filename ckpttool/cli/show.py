@@ -87,6 +87,9 @@ def command(
         _show_graph(settings, path, full, format)
         return
     settings.report(location)
+    if location.bare and not (chosen or stats):
+        _show_graph(settings, path, full, format)
+        return
     with Checkpoint(location) as ckpt:
         if not chosen and not stats:
             _show_summary(settings, ckpt, full, format)

@@ -159,7 +159,7 @@ def test_strict_takes_warnings_for_damage(tmp_path: Path) -> None:
     [
         (["nowhere/ckpt-1"], "there is no folder 'nowhere'"),
         ([LATEST[:-1] + "6"], "nearest: "),
-        ([FIXTURES], "no 'checkpoint' file in the folder"),
+        ([FIXTURES], "no checkpoint in the folder"),
         ([os.path.join(FIXTURES, "README.md")], "not a file of a checkpoint"),
         (["/dev/null"], "not a regular file"),
         ([LATEST, "--jobs", "0"], "--jobs"),

@@ -192,7 +192,7 @@ def test_all_of_a_folder(tmp_path: Path) -> None:
 
 def test_folders_without(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
-    with refused(MissingFileError, "no 'checkpoint' file in the folder"):
+    with refused(MissingFileError, "no checkpoint in the folder"):
         find_conversions(str(tmp_path / "empty"), "q")
     copy_v1(SINGLE, tmp_path / "src")
     path = tmp_path / "empty" / "checkpoint"

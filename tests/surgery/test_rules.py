@@ -86,7 +86,7 @@ def test_moves_as_they_are_typed(text: str, old: str, new: str) -> None:
 
 @pytest.mark.parametrize("text", ["", "=", "a", "a=", "=b", "a/b", "\x1b[31m"])
 def test_no_move(text: str) -> None:
-    with pytest.raises(SelectionError, match="it takes the form OLD=NEW") as caught:
+    with pytest.raises(SelectionError, match="is not a rule of the form OLD=NEW") as caught:
         parse_move(text)
     assert "\x1b" not in str(caught.value)
 

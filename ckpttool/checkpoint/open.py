@@ -374,15 +374,5 @@ def opened(
 
 
 def open_checkpoint(path: StrPath) -> Checkpoint:
-    """Open a checkpoint for reading.
-
-    Args:
-        path: anything that names one: its prefix, one of its files, its folder, the folder's state
-            file, a SavedModel.
-
-    Raises:
-        MissingFileError: there is no such checkpoint.
-        CorruptError: its index is damaged.
-        UnsupportedError: it is of a form or version that is not known.
-    """
+    """Open a checkpoint for reading; `ckpttool.open_checkpoint` documents it."""
     return Checkpoint(locate(path))

@@ -16,7 +16,7 @@ from ckpttool.cli import options
 from ckpttool.cli.failures import complain
 from ckpttool.errors import MissingFileError
 from ckpttool.query.folder import list_folder
-from ckpttool.query.grouping import by_scope, fold_numbers, in_order
+from ckpttool.query.grouping import by_scope, fold_numbers, sorted_sums
 from ckpttool.query.listing import SORT_ORDERS, list_tensors
 from ckpttool.render import listing as render
 
@@ -120,9 +120,9 @@ def command(
 
             write(tree=build_tree(ckpt, listing.rows, depth=depth))
         elif depth is not None:
-            write(scopes=in_order(by_scope(listing.rows, depth), sort)[:limit])
+            write(scopes=sorted_sums(by_scope(listing.rows, depth), sort)[:limit])
         elif collapse:
-            write(folded=in_order(fold_numbers(listing.rows), sort)[:limit])
+            write(folded=sorted_sums(fold_numbers(listing.rows), sort)[:limit])
         else:
             write(long=long, object_paths=object_paths)
         _refuse_damage(listing)

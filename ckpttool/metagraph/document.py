@@ -154,11 +154,11 @@ class GraphDocument:
         Returns:
             What the JSON lacks, or has in another form than in the mapping.
         """
-        from ckpttool.pb.json.printer import JsonStyle, write_json
+        from ckpttool.pb.json.printer import JsonStyle, write_message
 
         packed = MESSAGES if form.decode_collections else None
         style = JsonStyle(indent=form.indent, elide=form.elide, packed=packed)
-        found = write_json(self._message, write, style)
+        found = write_message(self._message, write, style)
         return tuple(Loss(one.what, one.place, one.count, one.dropped) for one in found)
 
     def json_losses(self, form: JsonForm) -> tuple[Loss, ...]:

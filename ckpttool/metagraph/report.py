@@ -21,7 +21,7 @@ from ckpttool.metagraph.variables import (
     GraphVariable,
     SavedNode,
     graph_variables,
-    partial_shape,
+    known_shape,
     saved_nodes,
 )
 from ckpttool.tensor.dtypes import dtype_of_number
@@ -176,7 +176,7 @@ def _constants(graph: pb.GraphDef) -> tuple[Constant, ...]:
         size = tensor.ByteSize()
         dtype = dtype_of_number(tensor.dtype).name
         if size >= SMALLEST_CONSTANT and dtype not in _NO_NUMBERS:
-            shape = partial_shape(tensor.tensor_shape)
+            shape = known_shape(tensor.tensor_shape)
             found.append(Constant(placed_name(function, node), dtype, shape, size))
     return tuple(sorted(found, key=lambda each: (-each.bytes, each.name)))
 

@@ -55,7 +55,7 @@ def graph_problems(message: pb.MetaGraphDef, path: str) -> Iterator[GraphProblem
     yield from _constants(graph)
 
 
-def asset_names(message: pb.MetaGraphDef, path: str) -> dict[str, bool]:
+def assets_read(message: pb.MetaGraphDef, path: str) -> dict[str, bool]:
     """Return the assets that the graph names, and whether anything may read each."""
     found: dict[str, bool] = {}
     readers = _Readers(message, path)

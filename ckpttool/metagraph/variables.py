@@ -114,7 +114,7 @@ def saved_nodes(graph: pb.SavedObjectGraph) -> tuple[SavedNode, ...]:
                 for slot in node.slot_variables
             ),
             ObjectVariable(
-                dtype_of_number(node.variable.dtype).name, partial_shape(node.variable.shape)
+                dtype_of_number(node.variable.dtype).name, known_shape(node.variable.shape)
             )
             if node.HasField("variable")
             else None,
@@ -156,7 +156,7 @@ def saved_paths(nodes: Sequence[SavedNode]) -> dict[int, str]:
     return paths
 
 
-def partial_shape(shape: pb.TensorShapeProto) -> tuple[int, ...] | None:
+def known_shape(shape: pb.TensorShapeProto) -> tuple[int, ...] | None:
     """Return a shape with -1 for variable dimensions; None for a variable rank."""
     return None if shape.unknown_rank else tuple(max(dim.size, -1) for dim in shape.dim)
 
@@ -219,7 +219,7 @@ def _described(
     node = nodes.get(name)
     if node is None or node.op not in VARIABLE_OPS or "dtype" not in node.attr:
         return None, None
-    shape = partial_shape(node.attr["shape"].shape) if "shape" in node.attr else None
+    shape = known_shape(node.attr["shape"].shape) if "shape" in node.attr else None
     return dtype_of_number(node.attr["dtype"].type % REFERENCE).name, shape
 
 

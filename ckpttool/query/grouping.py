@@ -69,7 +69,7 @@ def by_scope(rows: Sequence[TensorRow], depth: int) -> list[ScopeRow]:
     return [ScopeRow(*group, *total) for group, total in sums.items()]
 
 
-def in_order(rows: list[G], sort: str) -> list[G]:
+def sorted_sums(rows: list[G], sort: str) -> list[G]:
     """Return sums, given in the order of their first tensors, sorted as by `list_tensors`."""
     return sorted(rows, key=lambda row: -row.bytes) if sort == "bytes" else rows
 

@@ -20,7 +20,7 @@ from ckpttool.coding.wire import bytes_field, varint_field
 from ckpttool.pb.convert import parse
 from ckpttool.pb.json.mapping import float_text
 from ckpttool.pb.json.parser import load_object, message_from_json
-from ckpttool.pb.json.printer import JsonLoss, JsonStyle, write_json
+from ckpttool.pb.json.printer import JsonLoss, JsonStyle, write_message
 from ckpttool.pb.pool import POOL
 from tests.pb.graph_messages import graphs
 
@@ -33,7 +33,7 @@ URL = "type.googleapis.com/"
 
 def printed(message: Message, style: JsonStyle = PLAIN) -> tuple[str, tuple[JsonLoss, ...]]:
     pieces: list[str] = []
-    losses = write_json(message, pieces.append, style)
+    losses = write_message(message, pieces.append, style)
     return "".join(pieces), losses
 
 
@@ -329,6 +329,6 @@ def test_text_comes_in_pieces() -> None:
     content.tensor_content = bytes(5 << 20)
     content.float_val.extend([0.5] * 200_000)
     pieces: list[str] = []
-    write_json(graph, pieces.append, PLAIN)
+    write_message(graph, pieces.append, PLAIN)
     assert max(map(len, pieces)) < 2 << 20
     assert data(read(pb.MetaGraphDef, "".join(pieces))) == data(graph)

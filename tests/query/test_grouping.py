@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ckpttool.query.grouping import FoldedRow, ScopeRow, by_scope, fold_numbers, in_order
+from ckpttool.query.grouping import FoldedRow, ScopeRow, by_scope, fold_numbers, sorted_sums
 from ckpttool.query.rows import TensorRow
 
 
@@ -57,5 +57,5 @@ def test_each_number_folds_by_itself() -> None:
 def test_the_largest_sums_come_first() -> None:
     rows = [_row("a/x", (5,)), _row("b/x", (4,)), _row("b/y", (4,)), _row("c/x", (3,))]
     scopes = by_scope(rows, 1)
-    assert [row.scope for row in in_order(scopes, "key")] == ["a", "b", "c"]
-    assert [row.scope for row in in_order(scopes, "bytes")] == ["b", "a", "c"]
+    assert [row.scope for row in sorted_sums(scopes, "key")] == ["a", "b", "c"]
+    assert [row.scope for row in sorted_sums(scopes, "bytes")] == ["b", "a", "c"]

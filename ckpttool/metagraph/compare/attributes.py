@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from ckpttool.metagraph.compare.constants import same_tensor
-from ckpttool.metagraph.variables import partial_shape
+from ckpttool.metagraph.variables import known_shape
 from ckpttool.tensor.dtypes import REFERENCE, dtype_of_number
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def _text(kind: str, value: object) -> str:
     if isinstance(value, bytes):
         return bytes_text(value)
     if kind == "shape":
-        return shape_text(partial_shape(value))  # type: ignore[arg-type]
+        return shape_text(known_shape(value))  # type: ignore[arg-type]
     if kind == "tensor":
         return tensor_text(value)  # type: ignore[arg-type]
     if kind == "func":
@@ -82,7 +82,7 @@ def _text(kind: str, value: object) -> str:
 def tensor_text(tensor: pb.TensorProto) -> str:
     """Return dtype, shape and size of a tensor."""
     dtype = dtype_of_number(tensor.dtype).name
-    shape = shape_text(partial_shape(tensor.tensor_shape))
+    shape = shape_text(known_shape(tensor.tensor_shape))
     return f"{dtype} {shape}, {tensor.ByteSize()} bytes"
 
 

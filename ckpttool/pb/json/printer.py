@@ -80,7 +80,7 @@ class JsonStyle:
     packed: Mapping[str, str] | None = None
 
 
-def write_json(
+def write_message(
     message: Message, write: Callable[[str], object], style: JsonStyle
 ) -> tuple[JsonLoss, ...]:
     """Write a message as JSON in ASCII, without a line end after it.

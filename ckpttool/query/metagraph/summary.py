@@ -17,7 +17,7 @@ from ckpttool.query.metagraph.variables import (
     VariableComparison,
     VariableRow,
     compare_variables,
-    list_variables,
+    variable_rows,
 )
 from ckpttool.query.source import Source
 
@@ -83,7 +83,7 @@ def describe_graphs(typed: str) -> GraphReports:
     for number, each in enumerate(facts):
         comparison = None if comparisons is None else comparisons[number]
         if comparison is None or comparison.reason is not None:
-            rows = list_variables(each)
+            rows = variable_rows(each)
         else:
             rows = comparison.rows
         reports.append(GraphReport(each, rows, comparison))

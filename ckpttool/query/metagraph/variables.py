@@ -88,7 +88,7 @@ class VariableComparison:
         return tuple(row for row in self.rows if row.restored is False and row.stored_dtype is None)
 
 
-def list_variables(facts: GraphFacts) -> tuple[VariableRow, ...]:
+def variable_rows(facts: GraphFacts) -> tuple[VariableRow, ...]:
     """Return the variables of a graph without a checkpoint."""
     if facts.objects:
         return tuple(

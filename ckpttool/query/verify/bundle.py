@@ -13,7 +13,7 @@ from ckpttool.objects.keys import GRAPH_KEY
 from ckpttool.query.source import Source
 from ckpttool.query.verify.checksums import judge, mixed_saves
 from ckpttool.query.verify.data import read_shards
-from ckpttool.query.verify.extents import ShardLayout, lay_out
+from ckpttool.query.verify.extents import ShardLayout, place_tensors
 from ckpttool.query.verify.findings import Finding, finding
 from ckpttool.query.verify.index import IndexSurvey, survey_index
 from ckpttool.query.verify.names import FolderNames
@@ -69,7 +69,7 @@ def verify_bundle(
     with RandomAccessFile(path) as file:
         survey = survey_index(file, counts)
         index_bytes = file.size
-    layout = lay_out(prefix, survey, names)
+    layout = place_tensors(prefix, survey, names)
     before |= {shard.path: identity_now(shard.path) for shard in layout.shards}
     findings = [*survey.findings, *layout.findings]
     findings += links_outside(list(before))

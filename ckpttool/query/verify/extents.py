@@ -97,7 +97,7 @@ class ShardLayout:
     findings: list[Finding] = field(default_factory=list)
 
 
-def lay_out(prefix: str, survey: IndexSurvey, names: FolderNames) -> ShardLayout:
+def place_tensors(prefix: str, survey: IndexSurvey, names: FolderNames) -> ShardLayout:
     """Compare an index with the sizes of the data shards, without opening them."""
     layout = ShardLayout()
     num_shards = survey.header.num_shards if survey.header is not None else 0

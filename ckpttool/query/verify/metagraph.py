@@ -21,7 +21,7 @@ from ckpttool.errors import CkptError, CorruptError
 from ckpttool.metagraph.facts import metagraph_of
 from ckpttool.metagraph.file import read_graph_file
 from ckpttool.metagraph.report import facts_of
-from ckpttool.metagraph.soundness import asset_names, graph_problems, leads_outside
+from ckpttool.metagraph.soundness import assets_read, graph_problems, leads_outside
 from ckpttool.query.metagraph.summary import compare_with_checkpoint
 from ckpttool.query.metagraph.variables import Disagreement, VariableRow
 from ckpttool.query.verify.bundle import links_outside
@@ -113,7 +113,7 @@ def _check_assets(path: str, messages: tuple[pb.MetaGraphDef, ...]) -> Iterator[
     folder = os.path.join(os.path.dirname(path), _ASSETS)
     names: dict[str, bool] = {}
     for message in messages:
-        for name, is_read in asset_names(message, path).items():
+        for name, is_read in assets_read(message, path).items():
             names[name] = names.get(name, False) or is_read
     for name, is_read in names.items():
         asset = os.path.join(folder, name)

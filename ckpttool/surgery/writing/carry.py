@@ -73,7 +73,7 @@ def carry_shard(
             return linked, "hardlink"
     if mode not in ("auto", "copy"):
         raise DestinationError(f"the file system cannot make a {mode} there", path=destination)
-    check_room(destination, source.size)
+    check_space(destination, source.size)
     copy = staged.create(destination, mode=0o600)
     copy.take_permissions(source.permissions)
     _copy_whole(source, copy, extents, big_endian=big_endian, on_bytes=on_bytes)
@@ -81,7 +81,7 @@ def carry_shard(
     return copy, "copy"
 
 
-def check_room(destination: str, size: int) -> None:
+def check_space(destination: str, size: int) -> None:
     """Raise `DestinationError` if the file system has less room than `size` bytes."""
     folder = os.path.dirname(destination) or os.curdir
     try:

@@ -19,7 +19,7 @@ from ckpttool.storage.staged_file import StagedFile
 from ckpttool.storage.staging import StagedFiles
 from ckpttool.storage.work import Progress
 from ckpttool.surgery.plan import Plan, PlannedTensor
-from ckpttool.surgery.writing.carry import check_room
+from ckpttool.surgery.writing.carry import check_space
 from ckpttool.surgery.writing.layout import Layout
 from ckpttool.surgery.writing.payloads import Payload, check_slices, payload_shapes, payloads
 from ckpttool.surgery.writing.receipt import ShardReceipt
@@ -71,7 +71,7 @@ class RecodedStage:
         tensors = sorted(self._plan.tensors, key=lambda tensor: _raw(tensor.key))
         sizes = [self._sizes(tensor) for tensor in tensors]
         self._total = sum(map(sum, sizes))
-        check_room(self._prefix, self._total)
+        check_space(self._prefix, self._total)
         places, count = spread(sizes, self._how, self._plan.source.reader.num_shards)
         while count in taken:
             count += 1

@@ -18,7 +18,7 @@ from ckpttool.surgery.writing.carry import (
     Carried,
     DataMode,
     carry_shard,
-    check_room,
+    check_space,
     copy_extent,
 )
 from ckpttool.surgery.writing.layout import Layout
@@ -223,7 +223,7 @@ class Stage:
             entries = (extent.entry for each in self._extents.values() for extent in each)
             places = {(entry.shard_id, entry.offset, entry.size) for entry in entries}
             self._to_copy = sum(size for _, _, size in places)
-            check_room(self._prefix, self._to_copy)
+            check_space(self._prefix, self._to_copy)
         elif self._mode == "copy":
             shards = self._plan.source.bundle.shard_files()
             paths = {self._source_path(old) for old in ids}

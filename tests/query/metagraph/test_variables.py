@@ -15,7 +15,7 @@ from ckpttool.api.verify import verify
 from ckpttool.bundle.entry import BundleEntry
 from ckpttool.metagraph.report import GraphFacts, read_graph_facts
 from ckpttool.query.metagraph.summary import describe_graphs
-from ckpttool.query.metagraph.variables import VariableComparison, compare_variables, list_variables
+from ckpttool.query.metagraph.variables import VariableComparison, compare_variables, variable_rows
 from ckpttool.tensor.dtypes import dtype_of_name
 from tests.metagraph.graph_messages import FLOAT, INT32, node, with_saver, written
 from tests.support.fixtures import FIXTURES
@@ -150,7 +150,7 @@ def test_objects_of_a_saved_model(path: str) -> None:
 
 def test_objects_without_a_checkpoint() -> None:
     facts, tensors, _ = keras()
-    rows = list_variables(facts)
+    rows = variable_rows(facts)
     assert {f"{row.name}/.ATTRIBUTES/VARIABLE_VALUE" for row in rows} == {
         key for key in tensors if key.endswith("VALUE")
     }

@@ -3,8 +3,8 @@
     field    tag varint = number << 3 | wire type, then by wire type
              0 varint   1 eight bytes   2 length varint, bytes   5 four bytes
 
-Hand-written, because importing the protobuf library takes as long as a whole `ckpt ls`. Large
-messages go through the library.
+Hand-written, because importing the protobuf library and our schema would add 35 ms to the 85 ms of
+a small `ckpt ls`. Large messages go through the library.
 """
 
 from __future__ import annotations

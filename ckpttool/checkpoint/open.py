@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -48,10 +48,16 @@ class Checkpoint(Mapping[str, "Array"]):
         location: how it was addressed and where it lies.
         reader: what reads its format; both have entries, `read`, `read_region`, `chunks` and
             `shard_files`.
+
+    Args:
+        location: where it lies.
+        index_only: whether kinds and names come from the keys alone, so that no data shard is
+            opened for them.
     """
 
-    def __init__(self, location: Location) -> None:
+    def __init__(self, location: Location, *, index_only: bool = False) -> None:
         self.location = location
+        self._index_only = index_only
         self.reader: BundleReader | LegacyReader
         if location.generation == "V2" and not location.bare:
             self.reader = BundleReader(location.prefix)
@@ -176,7 +182,7 @@ class Checkpoint(Mapping[str, "Array"]):
 
         None in a name-based checkpoint, and if the graph is missing or damaged.
         """
-        if self.style == "name":
+        if self.style == "name" or self._index_only:
             return None
         from ckpttool.checkpoint.selection.graph_names import GraphNames
 
@@ -233,7 +239,11 @@ class Checkpoint(Mapping[str, "Array"]):
 
         described = self._described
         if self.style == "object":
-            return self.graph_kinds if self.has_small_graph else self.kinds_by_key
+            size = self.reader.entries[GRAPH_KEY].size or 0
+            if size <= _MAX_OBJECTS_FOR_KINDS and not self._index_only:
+                with suppress(CkptError):
+                    return self.graph_kinds
+            return self.kinds_by_key
         path = self.location.meta_path
         try:
             # Reading a graph with weights as constants would take too long.
@@ -249,14 +259,6 @@ class Checkpoint(Mapping[str, "Array"]):
         from ckpttool.checkpoint.kinds.objects import kinds_from_keys
 
         return kinds_from_keys(self._described)
-
-    @cached_property
-    def has_small_graph(self) -> bool:
-        """Whether there is an object graph that can be read at little cost."""
-        if self.style == "name" or GRAPH_KEY not in self.reader.entries:
-            return False
-        size = self.reader.entries[GRAPH_KEY].size
-        return (size or 0) <= _MAX_OBJECTS_FOR_KINDS and self.graph_names is not None
 
     @cached_property
     def graph_kinds(self) -> Mapping[str, str]:

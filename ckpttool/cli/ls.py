@@ -59,7 +59,8 @@ EXAMPLES = (
 @click.option(
     "--object-paths/--keys",
     "object_paths",
-    help="Name tensors by object path or by key (default: key).",
+    default=None,
+    help="Name tensors by object path or by key (default: key). --keys reads only the index.",
 )
 @options.format_options()
 @options.pass_settings
@@ -74,13 +75,14 @@ def command(
     tree: bool,
     depth: int | None,
     collapse: bool,
-    object_paths: bool,
+    object_paths: bool | None,
     format: str,
 ) -> None:
     """List the tensors of a checkpoint: key, dtype, shape, kind and bytes.
 
-    Reads only the index, so any size is fast and data shards may be missing. PATTERN is a key,
-    an object path, a scope, a glob, =NAME, re:REGEX or @FILE; see ckpt-selection(7).
+    Reads only the index and the object graph, so any size is fast and data shards may be missing.
+    PATTERN is a key, an object path, a variable name, a scope, a glob, =NAME, re:REGEX or @FILE;
+    see ckpt-selection(7).
     """
     if checkpoints + tree + collapse > 1 or (depth is not None and (checkpoints or collapse)):
         raise click.UsageError("--checkpoints, --collapse and --tree or --depth exclude each other")
@@ -98,7 +100,7 @@ def command(
         return
     location = locate(path)
     settings.report(location)
-    with Checkpoint(location) as ckpt:
+    with Checkpoint(location, index_only=object_paths is False) as ckpt:
         listing = list_tensors(ckpt, selector, sort=sort, limit=None if grouped else limit)
         if listing.source.missing_shards:
             missing = ", ".join(listing.source.missing_shards)
@@ -124,7 +126,7 @@ def command(
         elif collapse:
             write(folded=sorted_sums(fold_numbers(listing.rows), sort)[:limit])
         else:
-            write(long=long, object_paths=object_paths)
+            write(long=long, object_paths=bool(object_paths))
         _refuse_damage(listing)
 
 

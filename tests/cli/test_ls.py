@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from pathlib import Path
 from typing import Any
 
 import jsonschema
@@ -209,3 +210,14 @@ def test_no_key_is_cut_on_a_narrow_terminal() -> None:
     joined = narrow.replace("\n", "").replace(" ", "")
     for key in bundle("v2/tf2.21/guide_legacy_adam/tf_ckpts/ckpt-5").tensors:
         assert key in joined
+
+
+def test_keys_need_no_data_shard(tmp_path: Path) -> None:
+    prefix = os.path.join(FIXTURES, "v2", "tf2.21", "keras3_adam", "ckpt-1")
+    with_graph = ckpt("ls", prefix, "sequential/dense/kernel", "--format", "names")
+    assert with_graph.out == "optimizer/_trainable_variables/0/.ATTRIBUTES/VARIABLE_VALUE\n"
+    assert ckpt("ls", prefix, "--keys", "sequential/dense/kernel").code == 2
+    shutil.copy(f"{prefix}.index", tmp_path)
+    os.mkfifo(tmp_path / "ckpt-1.data-00000-of-00001")  # opening it would wait for ever
+    keys = ckpt("ls", str(tmp_path / "ckpt-1"), "--keys", "--format", "names")
+    assert keys.code == 0 and len(keys.out.splitlines()) == 16

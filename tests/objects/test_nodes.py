@@ -189,6 +189,7 @@ def test_bad_graphs(data: bytes, message: str) -> None:
 ODD_FIELDS = ["", "1a0161", "0801", "0a05", "0a80"]
 
 
+@pytest.mark.sweep(8)
 @pytest.mark.parametrize("name", [*MADE, *FIXTURES])
 @pytest.mark.parametrize("odd", ODD_FIELDS)
 @pytest.mark.parametrize("piece", [1, 100, 1000])

@@ -9,8 +9,9 @@ from itertools import islice
 from ckpttool.bundle.naming import shard_path, split_shard_path
 from ckpttool.coding.checksum import crc32c, unmask
 from ckpttool.errors import CkptError
-from ckpttool.query.verify.extents import Claim, Extent, Shard
+from ckpttool.query.verify.extents import Extent, Shard
 from ckpttool.query.verify.findings import Finding, finding, finding_of
+from ckpttool.query.verify.index import Stored
 from ckpttool.query.verify.names import FolderNames
 from ckpttool.storage.source import RandomAccessFile
 from ckpttool.tensor.dtypes import STRING, VARIANT
@@ -67,7 +68,7 @@ def mixed_saves(prefix: str, shard: Shard, names: FolderNames) -> Finding | None
 
 def _compare(shard: Shard, extent: Extent, crc: int) -> Iterator[Finding]:
     for claim in extent.claims:
-        stored = unmask(claim.crc32c)
+        stored = unmask(claim.entry.crc32c)
         known = extent.dtype is not None and extent.dtype.known
         if stored == crc and known:
             continue
@@ -115,7 +116,7 @@ def _holes(shard: Shard, told: set[int]) -> Iterator[Finding]:
         yield finding("gap-nonzero", message, shard.path, offset=first.offset, size=first.size)
 
 
-def _of_claim(code: str, message: str, shard: Shard, extent: Extent, claim: Claim) -> Finding:
+def _of_claim(code: str, message: str, shard: Shard, extent: Extent, claim: Stored) -> Finding:
     return finding(
         code,
         claim.what + message,
@@ -129,7 +130,7 @@ def _of_claim(code: str, message: str, shard: Shard, extent: Extent, claim: Clai
 def _is_wrong(extent: Extent) -> bool:
     if extent.error is not None:
         return extent.error.path is None
-    return extent.crc is not None and extent.crc != unmask(extent.claims[0].crc32c)
+    return extent.crc is not None and extent.crc != unmask(extent.claims[0].entry.crc32c)
 
 
 def _siblings(prefix: str, shard: Shard, names: FolderNames) -> Iterator[tuple[str, str]]:
@@ -152,7 +153,8 @@ def _fits(path: str, wrong: list[Extent]) -> bool:
     try:
         with RandomAccessFile(path) as file:
             return bool(samples) and all(
-                crc32c(file.read_at(extent.offset, extent.size)) == unmask(extent.claims[0].crc32c)
+                crc32c(file.read_at(extent.offset, extent.size))
+                == unmask(extent.claims[0].entry.crc32c)
                 for extent in samples
             )
     except CkptError:

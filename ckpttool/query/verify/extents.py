@@ -6,7 +6,6 @@ import os
 import stat
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from ckpttool.bundle.naming import shard_path
 from ckpttool.errors import CkptError
@@ -19,20 +18,6 @@ from ckpttool.tensor.dtypes import DType
 _MAX_NAMED = 3
 
 
-class Claim(NamedTuple):
-    """A tensor, or a slice of one, with its bytes in an extent.
-
-    Attributes:
-        key: of the tensor.
-        what: begins a message: empty for a whole tensor, else "slice 0,2:-: ".
-        crc32c: the stored checksum, masked.
-    """
-
-    key: str
-    what: str
-    crc32c: int
-
-
 @dataclass(slots=True, eq=False)
 class Extent:
     """A run of bytes of a data shard.
@@ -42,7 +27,7 @@ class Extent:
         size: number of bytes.
         dtype: of the tensor; None for a hole between tensors.
         count: number of elements.
-        claims: the tensors with these bytes; several if they share them.
+        claims: the tensors and slices with these bytes; several if they share them.
         overlaps: whether it begins before an earlier extent ends.
         cut: whether it goes beyond the end of the file; it is not read then.
         crc: computed, unmasked; None if it was not.
@@ -54,12 +39,18 @@ class Extent:
     size: int
     dtype: DType | None
     count: int
-    claims: list[Claim] = field(default_factory=list)
+    claims: list[Stored] = field(default_factory=list)
     overlaps: bool = False
     cut: bool = False
     crc: int | None = None
     error: CkptError | None = None
     nonzero: int | None = None
+
+    @property
+    def place(self) -> tuple[int, int, int, int]:
+        """What entries have in common that are read as one."""
+        number = 0 if self.dtype is None else self.dtype.number
+        return self.offset, self.size, number, self.count
 
     @property
     def stop(self) -> int:
@@ -157,20 +148,27 @@ def _place(
 
     If not all entries could be read (`accounted` is False), holes are not reported.
     """
-    found: dict[tuple[int, int, int, int], Extent] = {}
+    # By offset, which is a small key: an index can hold millions of entries. Few begin where
+    # another does.
+    first: dict[int, Extent] = {}
+    others: dict[tuple[int, int, int, int], Extent] = {}
     for stored in users:
         entry = stored.entry
-        what = "" if stored.part is None else f"slice {stored.part}: "
         # Two tensors with the same bytes and the same dtype are read once.
         same = (entry.offset, entry.size, entry.dtype.number, entry.elements)
-        extent = found.get(same)
+        extent = first.get(entry.offset)
+        if extent is not None and same != extent.place:
+            extent = others.get(same)
         problem = None
         if extent is None:
-            extent = found[same] = Extent(entry.offset, entry.size, entry.dtype, same[3])
+            extent = Extent(entry.offset, entry.size, entry.dtype, same[3], [stored])
             extent.cut = extent.size > 0 and extent.stop > shard.size
-        elif entry.size:
-            problem = ("extent-alias", f"it has the same bytes as '{extent.claims[0].key}'")
-        extent.claims.append(Claim(stored.key, what, entry.crc32c))
+            if first.setdefault(entry.offset, extent) is not extent:
+                others[same] = extent
+        else:
+            extent.claims.append(stored)
+            if entry.size:
+                problem = ("extent-alias", f"it has the same bytes as '{extent.claims[0].key}'")
         if extent.stop > shard.size:
             code = "shard-short" if entry.size else "extent-outside"
             problem = (code, f"the data shard ends at byte {shard.size}")
@@ -178,14 +176,14 @@ def _place(
             findings.append(
                 finding(
                     problem[0],
-                    what + problem[1],
+                    stored.what + problem[1],
                     shard.path,
                     offset=entry.offset,
                     size=entry.size,
                     key=stored.key,
                 )
             )
-    _find_holes(shard, sorted(found.values(), key=_order), findings)
+    _find_holes(shard, sorted([*first.values(), *others.values()], key=_order), findings)
     if not accounted:
         shard.extents = list(shard.tensors)
         return

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ckpttool.bundle.entry import BundleEntry, BundleHeader, EntryDecoder, decode_header
 from ckpttool.bundle.index import MAX_INDEX_SIZE
-from ckpttool.coding.text import decode_text, encode_text
+from ckpttool.coding.text import decode_text
 from ckpttool.errors import CkptError, CorruptError, UnsupportedError
 from ckpttool.query.verify.findings import Finding, finding, finding_of
 from ckpttool.query.verify.slices import coverage_problems
@@ -24,6 +24,11 @@ class Stored(NamedTuple):
     key: str
     part: TensorSlice | None
     entry: BundleEntry
+
+    @property
+    def what(self) -> str:
+        """The beginning of a message: empty for a whole tensor, else "slice 0,2:-: "."""
+        return "" if self.part is None else f"slice {self.part}: "
 
 
 @dataclass(slots=True)
@@ -75,7 +80,11 @@ def survey_index(file: RandomAccessFile, shard_counts: set[int]) -> IndexSurvey:
     slices: _Slices = {}
     unknown: set[str] = set()  # tensors with an unreadable entry, or one of a slice
     decoder = EntryDecoder(survey.header.num_shards)
-    for raw, (value, block) in table.entries.items():
+    blocks: dict[str, BlockHandle] = {}  # of partitioned tensors
+    table.keys.clear()
+    # The records go as their entries come: of millions, both together take much memory.
+    for raw in [*table.entries]:
+        value, block = table.entries.pop(raw)
         key, part = _name(raw)
         try:
             entry = decoder.decode(value)
@@ -89,15 +98,16 @@ def survey_index(file: RandomAccessFile, shard_counts: set[int]) -> IndexSurvey:
             continue
         if part is None:
             survey.tensors[key] = entry
+            if entry.slices:
+                blocks[key] = block
         else:
             slices.setdefault(key, {})[part] = (entry, block)
     for key, entry in survey.tensors.items():
         if not entry.slices:
             survey.stored.append(Stored(key, None, entry))
             continue
-        _, block = table.entries[encode_text(key)]
         known = table.complete and key not in unknown
-        _check_partitioned(survey, key, entry, slices.pop(key, {}), block, known=known)
+        _check_partitioned(survey, key, entry, slices.pop(key, {}), blocks[key], known=known)
     for key, parts in slices.items():
         _take_orphans(survey, key, parts, known=table.complete and key not in unknown)
     return survey

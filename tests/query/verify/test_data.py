@@ -15,11 +15,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ckpttool.api.verify import verify
+from ckpttool.bundle.entry import BundleEntry
 from ckpttool.coding.checksum import crc32c
 from ckpttool.errors import MissingFileError
 from ckpttool.query.verify import data as integrity_data
 from ckpttool.query.verify.data import read_shards
-from ckpttool.query.verify.extents import Claim, Extent, Shard
+from ckpttool.query.verify.extents import Extent, Shard
+from ckpttool.query.verify.index import Stored
 from ckpttool.tensor.dtypes import STRING, VARIANT, DType, dtype_of_name
 from ckpttool.tensor.strings import encode_strings
 from ckpttool.tensor.variants import VariantElement, encode_variants
@@ -51,7 +53,8 @@ class Layout:
 
     def add(self, data: bytes, dtype: DType | None, count: int, wanted: int | None) -> None:
         extent = Extent(len(self.data), len(data), dtype, count)
-        extent.claims.append(Claim(f"k{len(self.wanted)}", "", 0))
+        entry = BundleEntry(dtype or UINT8, (count,))
+        extent.claims.append(Stored(f"k{len(self.wanted)}", None, entry))
         self.shard.extents.append(extent)
         self.data += data
         self.wanted.append(wanted)

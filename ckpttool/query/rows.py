@@ -11,7 +11,7 @@ from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, ValuesView
 from dataclasses import dataclass
 from functools import cached_property, partial
-from itertools import repeat
+from itertools import compress, repeat
 from typing import TYPE_CHECKING, NamedTuple, overload
 
 from ckpttool.coding.checksum import unmask
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ckpttool.bundle.columns import EntryColumns
     from ckpttool.bundle.index import EntryMap
     from ckpttool.bundle.reader import BundleReader
+    from ckpttool.checkpoint.selection.select import Named
 
 
 class SliceRow(NamedTuple):
@@ -160,6 +161,23 @@ class BundleRows(Sequence[TensorRow]):
             self._parts[at] = part = _slice_rows(reader, self.keys[at])
             self.sizes[at] = sum(each.bytes or 0 for each in part)
 
+    def only(self, flags: Sequence[int]) -> BundleRows:
+        """Return some of the rows: those with a flag that is not zero."""
+        some = BundleRows.__new__(BundleRows)
+        some.keys = [*compress(self.keys, flags)]
+        some.dtypes = [*compress(self.dtypes, flags)]
+        some.shapes = [*compress(self.shapes, flags)]
+        some.sizes = array("q", compress(self.sizes, flags))
+        some._shards = array("i", compress(self._shards, flags))
+        some._offsets = array("q", compress(self._offsets, flags))
+        some._crcs = array("I", compress(self._crcs, flags))
+        some._object_based = self._object_based
+        some._find_kinds = self._find_kinds
+        places = enumerate(compress(range(len(self)), flags)) if self._parts else ()
+        some._parts = {to: self._parts[at] for to, at in places if at in self._parts}
+        some._counts = self._counts
+        return some
+
     @cached_property
     def by_key(self) -> RowsByKey:
         """The rows by key."""
@@ -206,7 +224,7 @@ class BundleRows(Sequence[TensorRow]):
                 self.paths(),
                 self.dtypes,
                 self.shapes,
-                map(self.kinds.__getitem__, self.keys),
+                self.every_kind(),
                 self.elements(),
                 self.sizes,
                 self._shards,
@@ -230,6 +248,10 @@ class BundleRows(Sequence[TensorRow]):
     def paths(self) -> Iterable[str | None]:
         """Return the object path of each tensor."""
         return map(object_path, self.keys) if self._object_based else repeat(None, len(self))
+
+    def every_kind(self) -> Iterable[str]:
+        """Return the kind of each tensor."""
+        return map(self.kinds.__getitem__, self.keys)
 
     def shards(self) -> list[int]:
         """Return the numbers of the data shards in which tensors lie."""
@@ -285,8 +307,7 @@ class BundleRows(Sequence[TensorRow]):
 
     def columns(self) -> tuple[Sequence[object], ...]:
         """Return keys, dtypes, shapes, kinds and bytes, each of all tensors."""
-        kinds = list(map(self.kinds.__getitem__, self.keys))
-        return self.keys, self.dtypes, self.shapes, kinds, self.sizes
+        return self.keys, self.dtypes, self.shapes, list(self.every_kind()), self.sizes
 
 
 class RowsByKey(Mapping[str, TensorRow]):
@@ -325,6 +346,11 @@ class _Values(ValuesView[TensorRow]):
 
     def __iter__(self) -> Iterator[TensorRow]:
         return iter(self._mapping.rows())
+
+
+def keys_of(rows: Sequence[Named]) -> list[str]:
+    """Return the keys of tensors."""
+    return rows.keys if isinstance(rows, BundleRows) else [row.key for row in rows]
 
 
 def ends(rows: Iterable[TensorRow]) -> dict[int, tuple[int, str]]:

@@ -6,8 +6,9 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from itertools import chain, count
-from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
+from itertools import accumulate, chain, compress, count
+from operator import and_
+from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar, cast, runtime_checkable
 
 from ckpttool.checkpoint.kinds.rules import KINDS
 from ckpttool.checkpoint.nearest import listed, nearest, nearest_names, path_hint, quoted
@@ -39,6 +40,26 @@ class Named(Protocol):
 
 
 N = TypeVar("N", bound=Named)
+
+
+@runtime_checkable
+class Columns(Protocol):
+    """Rows that are held by columns, and made only when they are looked at."""
+
+    @property
+    def keys(self) -> Sequence[str]:
+        """The name of each in the file."""
+
+    def paths(self) -> Iterable[str | None]:
+        """Return the object path of each."""
+
+    def every_kind(self) -> Iterable[str]:
+        """Return the kind of each."""
+
+    def only(self, flags: Sequence[int]) -> Sequence[Named]:
+        """Return some of the rows: those with a flag that is not zero."""
+
+
 _Argument = TypeVar("_Argument")
 _WITHOUT_MARKS = dict.fromkeys(map(ord, "*?[]{}()^$\\+|!"))
 
@@ -155,7 +176,7 @@ class Selector:
             SelectionError: a pattern selects nothing by itself (the message names near misses), or
                 a glob is malformed.
         """
-        return self.choose([Listed(names)], strict=strict).chosen
+        return [*self.choose([Listed(names)], strict=strict).chosen]
 
     def choose(self, parts: Sequence[Listed[N]], *, strict: bool = True) -> Choice[N]:
         """Choose from the tensors of one or more checkpoints.
@@ -169,9 +190,9 @@ class Selector:
         Raises:
             SelectionError: as in `select`.
         """
-        # Rows may be made when they are looked at: those that are not chosen are not kept.
         if self.selects_all:
-            return Choice([[*part.rows] for part in parts], [])
+            rows = [part.rows for part in parts]
+            return Choice([each if isinstance(each, Columns) else [*each] for each in rows], [])
         index = _NameIndex(parts)
         chosen = bytearray([self.from_all]) * sum(len(part.rows) for part in parts)
         leaving = _Leaving(index)
@@ -183,16 +204,23 @@ class Selector:
                 leaving.take_back(hits.all)
             for hit in hits.all if include else leaving.add(hits):
                 chosen[hit] = include
-        flags = iter(chosen)
+        stops = accumulate(len(part.rows) for part in parts)
         rows = [
-            [
-                name
-                for name, taken in zip(part.rows, flags, strict=False)
-                if taken and (not self.kinds or name.kind in self.kinds)
-            ]
-            for part in parts
+            self._kept(part.rows, chosen[stop - len(part.rows) : stop])
+            for part, stop in zip(parts, stops, strict=True)
         ]
         return Choice(rows, leaving.result())
+
+    def _kept(self, rows: Sequence[N], chosen: bytearray) -> Sequence[N]:
+        """Return the chosen rows of the wanted kinds."""
+        if isinstance(rows, Columns):
+            if self.kinds:
+                wanted = map(self.kinds.__contains__, rows.every_kind())
+                chosen = bytearray(map(and_, chosen, wanted))
+            return cast(Sequence[N], rows.only(chosen))
+        return [
+            name for name in compress(rows, chosen) if not self.kinds or name.kind in self.kinds
+        ]
 
     def _patterns(self) -> Iterator[tuple[Pattern, bool]]:
         for step in self.steps:
@@ -217,8 +245,14 @@ class Listed(Generic[N]):
     ckpt: Checkpoint | None = None
 
 
-def _all_rows(parts: Iterable[Listed[N]]) -> Iterator[N]:
-    return chain.from_iterable(part.rows for part in parts)
+def _all_names(parts: Iterable[Listed[N]]) -> Iterator[tuple[str, str | None]]:
+    """Yield the key and the object path of each row."""
+    for part in parts:
+        rows = part.rows
+        if isinstance(rows, Columns):
+            yield from zip(rows.keys, rows.paths(), strict=True)
+        else:
+            yield from ((name.key, name.object_path) for name in rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,11 +277,11 @@ class Choice(Generic[N]):
         left_in: by checkpoint; empty if nothing was excluded.
     """
 
-    by_part: list[list[N]]
+    by_part: list[Sequence[N]]
     left_in: list[LeftIn[N]]
 
     @property
-    def chosen(self) -> list[N]:
+    def chosen(self) -> Sequence[N]:
         """The selected tensors of all checkpoints."""
         return self.by_part[0] if len(self.by_part) == 1 else [*chain.from_iterable(self.by_part)]
 
@@ -303,9 +337,8 @@ class _NameIndex(Generic[N]):
         keys: list[str] = []
         paths: list[str] = []
         with_path: list[int] = []
-        for number, name in enumerate(_all_rows(parts)):
-            keys.append(name.key)
-            path = name.object_path
+        for number, (key, path) in enumerate(_all_names(parts)):
+            keys.append(key)
             if path is not None:
                 paths.append(path)
                 with_path.append(number)

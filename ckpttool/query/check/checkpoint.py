@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ckpttool.checkpoint.open import Checkpoint
-from ckpttool.checkpoint.selection.select import Listed, SelectionRule, Selector
+from ckpttool.checkpoint.selection.select import Listed, N, SelectionRule, Selector
 from ckpttool.coding.text import encode_text
 from ckpttool.errors import CkptError, NotFoundError, SelectionError
 from ckpttool.query.check.findings import PROBLEMS, LockFinding, LockReport, Problem
-from ckpttool.query.check.lock import Lock, LockRows
+from ckpttool.query.check.lock import Lock
 from ckpttool.query.listing import DamagedRow, damaged_rows, tensor_rows
-from ckpttool.query.rows import BundleRows, RowsByKey, TensorRow
+from ckpttool.query.rows import BundleRows, RowsByKey, TensorRow, keys_of
 from ckpttool.query.shards import require_apart, require_data
 from ckpttool.query.source import Source
 from ckpttool.storage.work import Progress
@@ -22,6 +22,29 @@ from ckpttool.storage.work import Progress
 if TYPE_CHECKING:
     from ckpttool.query.check.finite import NonFinite
     from ckpttool.query.check.metagraph import GraphVariables
+
+
+class _Part(Mapping[str, TensorRow]):
+    """Some tensors of a lock; their rows are made only when they are looked at."""
+
+    def __init__(self, tensors: Mapping[str, TensorRow], keys: Set[str]) -> None:
+        self._tensors = tensors
+        self._keys = keys
+        self._number = sum(map(keys.__contains__, tensors))
+
+    def __getitem__(self, key: str) -> TensorRow:
+        if key not in self._keys:
+            raise KeyError(key)
+        return self._tensors[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return filter(self._keys.__contains__, self._tensors)
+
+    def __len__(self) -> int:
+        return self._number
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._keys and key in self._tensors
 
 
 @dataclass(frozen=True)
@@ -153,30 +176,38 @@ def survey(
         Listed([*rows, *damaged] if damaged else rows, ckpt),
         Listed([*news, *variables]),
     ]
-    chosen = {row.key for row in (selector or Selector()).choose(both).chosen}
+    chosen = _chosen_keys(selector or Selector(), both)
     ignored: set[str] = set()
     if rules:
-        ignored = chosen - {row.key for row in Selector(rules).choose(both).chosen}
+        ignored = chosen - _chosen_keys(Selector(rules), both)
         chosen -= ignored
     for each in damaged:
         if each.key in chosen:
             raise each.error
     if not chosen and any(part.rows for part in both):
         raise SelectionError("nothing is left to check: no tensor is selected")
+    if isinstance(rows, BundleRows):
+        found = rows.only(bytes(map(chosen.__contains__, rows.keys))).by_key
+    else:
+        found = {row.key: row for row in rows if row.key in chosen}
     return source, Scope(
-        {row.key: row for row in found.values() if row.key in chosen},
-        {key: locked[key] for key in locked if key in chosen},
+        found,
+        _Part(locked, chosen),
         len(ignored),
         tuple(row for row in variables if row.key in chosen),
     )
+
+
+def _chosen_keys(selector: Selector, parts: Sequence[Listed[N]]) -> set[str]:
+    return {key for rows in selector.choose(parts).by_part for key in keys_of(rows)}
 
 
 def compare(scope: Scope, lock: Lock, *, crc: bool, allow_extra: bool) -> list[LockFinding]:
     """Return the differences between a checkpoint and a lock, problem by problem."""
     found, locked = scope.found, scope.locked
     doubtful: Iterable[str] = found
-    if isinstance(found, RowsByKey) and isinstance(locked, LockRows):
-        doubtful = locked.unlike(found.rows(), crc=crc)
+    if isinstance(found, RowsByKey):
+        doubtful = lock.tensors.unlike(found.rows(), crc=crc)
     findings: list[LockFinding] = []
     for key in doubtful:
         row, other = found[key], locked.get(key)

@@ -27,7 +27,7 @@ from ckpttool.query.diff.results import (
 )
 from ckpttool.query.diff.scopes import find_moves, rename_map
 from ckpttool.query.listing import DamagedRow
-from ckpttool.query.rows import TensorRow
+from ckpttool.query.rows import TensorRow, keys_of
 from ckpttool.query.shards import missing_data, require_apart
 from ckpttool.storage.work import Progress
 
@@ -162,7 +162,7 @@ class _Comparison:
         places: Iterable[tuple[int, int]] = zip(*matching.places, strict=True)
         count = len(matching.places[0])
         if self._a.wanted is not None or self._b.wanted is not None:
-            keys = diff_index.keys_of(matching.a)
+            keys = keys_of(matching.a)
             wanted = (self._a.wanted or frozenset()) | (self._b.wanted or frozenset())
             places = [place for place in places if keys[place[0]] in wanted]
             count = len(places)

@@ -15,7 +15,7 @@ from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.checkpoint.selection.select import Listed, SelectionRule, Selector
 from ckpttool.objects.keys import GRAPH_KEY
 from ckpttool.query.listing import DamagedRow, damaged_rows, tensor_rows
-from ckpttool.query.rows import BundleRows, TensorRow
+from ckpttool.query.rows import BundleRows, TensorRow, keys_of
 from ckpttool.query.source import Source
 
 # Equal for tensors of the same content.
@@ -96,13 +96,13 @@ def survey(
             side.graph_row = side.rows[keys.index(GRAPH_KEY)]
     if selector is not None and not selector.selects_all:
         for side, (rows, broken) in zip(sides, _selected(selector, sides), strict=True):
-            side.wanted = {row.key for row in rows}.union(row.key for row in broken)
+            side.wanted = {*keys_of(rows), *keys_of(broken)}
     return sides[0], sides[1]
 
 
 def _selected(
     selector: Selector, sides: Sequence[Side]
-) -> list[tuple[list[TensorRow], list[DamagedRow]]]:
+) -> list[tuple[Sequence[TensorRow], list[DamagedRow]]]:
     """Return the selection on each side; a pattern may match on either."""
     return choose_with_damaged(
         selector, [(side.ckpt, side.rows, side.damaged.values()) for side in sides]
@@ -112,7 +112,7 @@ def _selected(
 def choose_with_damaged(
     selector: Selector,
     listed: Iterable[tuple[Checkpoint, Sequence[TensorRow], Collection[DamagedRow]]],
-) -> list[tuple[list[TensorRow], list[DamagedRow]]]:
+) -> list[tuple[Sequence[TensorRow], list[DamagedRow]]]:
     """Return the selected tensors of several checkpoints, sound and damaged.
 
     Raises:
@@ -123,8 +123,10 @@ def choose_with_damaged(
     ]
     return [
         (
-            [row for row in rows if isinstance(row, TensorRow)],
-            [row for row in rows if isinstance(row, DamagedRow)],
+            rows
+            if isinstance(rows, BundleRows)
+            else [row for row in rows if isinstance(row, TensorRow)],
+            [] if isinstance(rows, BundleRows) else [r for r in rows if isinstance(r, DamagedRow)],
         )
         for rows in selector.choose(parts).by_part
     ]
@@ -149,11 +151,6 @@ def match_keys(a: Side, b: Side) -> TensorPairs:
     matching.places = at_a, at_b
     matching.only_b = [b.rows[at] for at in rest.values()]
     return matching
-
-
-def keys_of(rows: Sequence[TensorRow]) -> list[str]:
-    """Return the keys of tensors."""
-    return rows.keys if isinstance(rows, BundleRows) else [row.key for row in rows]
 
 
 def match_full_names(a: Side, b: Side, matching: TensorPairs) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from ckpttool.errors import CorruptError
 from ckpttool.objects.graph import Edge, ObjectGraph
 from ckpttool.objects.keys import MAX_PATHS, MEAN_PATH, escape
-from ckpttool.query.rows import BundleRows, TensorRow
+from ckpttool.query.rows import TensorRow, keys_of
 from ckpttool.query.tree.nodes import MAX_DEPTH, SlotNode, TreeNode, new_node
 
 # A node to be drawn: object, or position of a tensor without one; depth; name; path; whether no
@@ -78,7 +78,7 @@ class ObjectTree:
 
     def _take_tensors(self, graph: ObjectGraph) -> None:
         rows = self._rows
-        keys = rows.keys if isinstance(rows, BundleRows) else [row.key for row in rows]
+        keys = keys_of(rows)
         position = {key: at for at, key in enumerate(keys)}
         claims = graph.claims(position.keys())
         # Positions of the tensors of each object; nearly all have one, or none.

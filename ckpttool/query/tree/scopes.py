@@ -9,7 +9,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 
-from ckpttool.query.rows import BundleRows, TensorRow
+from ckpttool.query.rows import TensorRow, keys_of
 from ckpttool.query.tree.nodes import MAX_DEPTH, TreeNode, new_node
 
 
@@ -21,7 +21,7 @@ def walk_scopes(rows: Sequence[TensorRow], limit: int | None = None) -> Iterator
         limit: how many levels below the root; without one, `MAX_DEPTH`, and the rest of a deeper
             key is one segment.
     """
-    keys = rows.keys if isinstance(rows, BundleRows) else [row.key for row in rows]
+    keys = keys_of(rows)
     order = _order(keys)
     common, following = _neighbours([keys[at] for at in order])
     deepest = MAX_DEPTH + 1 if limit is None else limit

@@ -11,6 +11,7 @@ from typing import TextIO
 from ckpttool.printable import printable
 from ckpttool.query.rows import TensorRow
 from ckpttool.query.tree.nodes import SlotNode, TreeNode
+from ckpttool.query.tree.scopes import ScopeTree, split_key
 from ckpttool.render import humanize
 from ckpttool.render.cells import kind_style
 from ckpttool.render.console import Terminal
@@ -18,6 +19,7 @@ from ckpttool.render.console import Terminal
 _BRANCH, _CORNER, _PASS, _SPACE = "├── ", "└── ", "│   ", "    "
 _BATCH = 2048
 _CACHED = 4096
+_MAX_KEPT = 1024  # the lines of a key, in characters
 
 
 def write_tree(nodes: Iterable[TreeNode], root: str, stream: TextIO, terminal: Terminal) -> None:
@@ -30,7 +32,10 @@ def write_tree(nodes: Iterable[TreeNode], root: str, stream: TextIO, terminal: T
         terminal: whether `stream` shows colour. Lines are not fitted to its width: a tree that is
             folded is none.
     """
-    lines = _lines(nodes, root, terminal)
+    if isinstance(nodes, ScopeTree) and nodes.limit is None:
+        lines = _scope_lines(nodes, root, terminal)
+    else:
+        lines = _lines(nodes, root, terminal)
     while batch := list(islice(lines, _BATCH)):
         stream.write("\n".join(batch) + "\n")
 
@@ -55,6 +60,35 @@ def _lines(nodes: Iterable[TreeNode], root: str, terminal: Terminal) -> Iterator
         yield line
 
 
+def _scope_lines(tree: ScopeTree, root: str, terminal: Terminal) -> Iterator[str]:
+    """Draw a tree of keys, key by key: what `_lines` does, several times as fast."""
+    notes = _Notes(terminal)
+    dim, plain = terminal.style("|", "dim").split("|")
+    bold = lru_cache(_CACHED)(lambda text: terminal.style(printable(text), "bold"))
+    leads = [""]
+    # Layers are alike: what is drawn below the part that a key shares with the one before it.
+    drawn: dict[tuple[str, str, int], tuple[str, list[str]]] = {}
+    yield bold(root)
+    for row, known, siblings in tree.branches():
+        lead, rest = leads[known], row.key.split("/", known)[known]
+        here = lead, rest, siblings >> known + 1
+        found = drawn.get(here)
+        if found is None:
+            lines, below = [], []
+            for depth, name in enumerate(split_key(rest, known), known + 1):
+                follows = siblings >> depth & 1
+                lines.append(f"{dim}{lead}{_BRANCH if follows else _CORNER}{plain}{bold(name)}")
+                lead += _PASS if follows else _SPACE
+                below.append(lead)
+            found = "\n".join(lines), below
+            if len(found[0]) <= _MAX_KEPT:
+                if len(drawn) >= _CACHED:
+                    drawn.clear()
+                drawn[here] = found
+        text, leads[known + 1 :] = found
+        yield f"{text}  {notes.tensor(row)}"
+
+
 class _Notes:
     """What is said behind the names; tensors by the hundred thousand share a few texts."""
 
@@ -67,13 +101,16 @@ class _Notes:
         """Say what is stored for a node."""
         if node.same_as is not None:
             yield self._style(f"→ {printable(node.same_as) or '(root)'}", "dim")
-        for row in node.tensors:
-            label = self._label(row.dtype, row.shape, _attribute(row))
-            yield label + self._rest(row.kind, row.bytes)
+        yield from map(self.tensor, node.tensors)
         if node.slots:
             yield self._style(_slots(node.slots), "dim")
         if node.hidden:
             yield self._style(f"… {humanize.counted(node.hidden, 'object')} below", "dim")
+
+    def tensor(self, row: TensorRow) -> str:
+        """Say what a tensor is."""
+        label = self._label(row.dtype, row.shape, _attribute(row))
+        return label + self._rest(row.kind, row.bytes)
 
     def _make_label(self, dtype: str, shape: tuple[int, ...], attribute: str) -> str:
         label = f"{dtype} {humanize.shape(shape)}"

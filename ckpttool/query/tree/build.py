@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.query.rows import TensorRow
 from ckpttool.query.tree.nodes import TreeNode
-from ckpttool.query.tree.scopes import walk_scopes
+from ckpttool.query.tree.scopes import ScopeTree
 
 
 def build_tree(
     ckpt: Checkpoint, rows: Sequence[TensorRow], *, depth: int | None = None
-) -> Iterator[TreeNode]:
+) -> Iterable[TreeNode]:
     """Return the nodes of the tree that holds these tensors, in the order they are drawn.
 
     Args:
@@ -26,7 +26,7 @@ def build_tree(
     """
     graph = ckpt.object_graph
     if graph is None:
-        return walk_scopes(rows, depth)
+        return ScopeTree(rows, depth)
     from ckpttool.query.tree.objects import ObjectTree
 
     return ObjectTree(graph, rows, depth, everything=len(rows) == len(ckpt)).walk()

@@ -13,31 +13,49 @@ from ckpttool.query.rows import TensorRow, keys_of
 from ckpttool.query.tree.nodes import MAX_DEPTH, TreeNode, new_node
 
 
-def walk_scopes(rows: Sequence[TensorRow], limit: int | None = None) -> Iterator[TreeNode]:
-    """Yield the nodes of a tree of keys, the leaves, and all their scopes.
+class ScopeTree:
+    """The nodes of a tree of keys, the leaves, and all their scopes.
 
     Args:
         rows: the tensors by key bytes.
         limit: how many levels below the root; without one, `MAX_DEPTH`, and the rest of a deeper
             key is one segment.
     """
-    keys = keys_of(rows)
-    order = _order(keys)
-    common, following = _neighbours([keys[at] for at in order])
-    deepest = MAX_DEPTH + 1 if limit is None else limit
+
+    def __init__(self, rows: Sequence[TensorRow], limit: int | None = None) -> None:
+        self._rows = rows
+        self.limit = limit
+
+    def __iter__(self) -> Iterator[TreeNode]:
+        return _nodes(self.branches(), MAX_DEPTH + 1 if self.limit is None else self.limit)
+
+    def branches(self) -> Iterator[tuple[TensorRow, int, int]]:
+        """Yield the tensors in drawing order, each with what it shares with its neighbours.
+
+        These are the number of segments in common with the key before, and, as bits, the depths
+        at which a sibling follows the node on the way to the key.
+        """
+        rows = self._rows
+        keys = keys_of(rows)
+        order = _order(keys)
+        common, following = _neighbours([keys[at] for at in order])
+        drawn = rows if isinstance(order, range) else map(rows.__getitem__, order)
+        return zip(drawn, common, following, strict=True)
+
+
+def _nodes(branches: Iterable[tuple[TensorRow, int, int]], deepest: int) -> Iterator[TreeNode]:
     yield TreeNode(0, "", "", last=True)
     # A node at the limit waits until it is known how many are below it.
     waiting: TreeNode | None = None
     hidden = 0
-    drawn: Iterable[TensorRow] = rows if isinstance(order, range) else map(rows.__getitem__, order)
     # By depth, the ends of the segments of the key drawn last.
     ends = [-1]
-    for row, known, siblings in zip(drawn, common, following, strict=True):
+    for row, known, siblings in branches:
         if known < deepest and waiting is not None:
             yield waiting._replace(hidden=hidden) if hidden else waiting
             waiting, hidden = None, 0
         key = row.key
-        segments = _segments(key)
+        segments = split_key(key)
         count = len(segments)
         del ends[known + 1 :]
         for depth in range(known + 1, min(count, deepest) + 1):
@@ -57,9 +75,10 @@ def walk_scopes(rows: Sequence[TensorRow], limit: int | None = None) -> Iterator
         yield waiting._replace(hidden=hidden) if hidden else waiting
 
 
-def _segments(key: str) -> list[str]:
+def split_key(key: str, known: int = 0) -> list[str]:
+    """Return the segments of a key, or of its rest below some segments."""
     # A hostile key may have a million slashes.
-    return key.split("/", MAX_DEPTH)
+    return key.split("/", MAX_DEPTH - known)
 
 
 def _order(keys: Sequence[str]) -> Sequence[int]:
@@ -100,7 +119,7 @@ def _neighbours(keys: Sequence[str]) -> tuple[array[int], list[int]]:
     siblings = 0
     after: list[str] = []
     for at in range(len(keys) - 1, -1, -1):
-        segments = _segments(keys[at])
+        segments = split_key(keys[at])
         shared = 0
         for mine, theirs in zip(segments, after, strict=False):
             if mine != theirs:

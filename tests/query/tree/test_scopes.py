@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ckpttool.query.rows import TensorRow
 from ckpttool.query.tree.nodes import MAX_DEPTH, TreeNode
-from ckpttool.query.tree.scopes import walk_scopes
+from ckpttool.query.tree.scopes import ScopeTree
 from tests.support.limits import time_limit
 
 _KEYS = st.sets(
@@ -46,7 +46,7 @@ def _scopes(keys: Iterable[str]) -> set[tuple[str, ...]]:
 
 @given(_KEYS)
 def test_each_scope_stands_once_in_order(keys: set[str]) -> None:
-    nodes = list(walk_scopes(_rows(keys)))
+    nodes = list(ScopeTree(_rows(keys)))
     ways = _ways(nodes)
     assert ways == sorted(_scopes(keys))
     assert [node.path for node in nodes] == ["/".join(way) for way in ways]
@@ -59,8 +59,8 @@ def test_each_scope_stands_once_in_order(keys: set[str]) -> None:
 
 @given(_KEYS, st.integers(1, 3))
 def test_a_limit_counts_what_is_below(keys: set[str], limit: int) -> None:
-    whole = list(walk_scopes(_rows(keys)))
-    cut = list(walk_scopes(_rows(keys), limit))
+    whole = list(ScopeTree(_rows(keys)))
+    cut = list(ScopeTree(_rows(keys), limit))
     shown = [node for node in whole if node.depth <= limit]
     assert [node._replace(hidden=0) for node in cut] == shown
     ways = _ways(whole)
@@ -71,7 +71,7 @@ def test_a_limit_counts_what_is_below(keys: set[str], limit: int) -> None:
 
 def test_a_key_of_very_many_segments_ends_in_one() -> None:
     key = "a/" * 100_000 + "w"
-    nodes = list(walk_scopes(_rows([key, "a/b"])))
+    nodes = list(ScopeTree(_rows([key, "a/b"])))
     assert max(node.depth for node in nodes) == MAX_DEPTH + 1
     assert [node.path for node in nodes if node.tensors] == [key, "a/b"]
 
@@ -81,7 +81,7 @@ def test_nothing_is_held_of_the_nodes() -> None:
     tracemalloc.start()
     try:
         with time_limit(20):
-            assert sum(1 for _ in walk_scopes(rows)) == 1 + 2_000 + 4 * 20_000
+            assert sum(1 for _ in ScopeTree(rows)) == 1 + 2_000 + 4 * 20_000
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

@@ -222,7 +222,7 @@ def convert_legacy(
     if destination is None and not dry_run:
         raise DestinationError("there is no destination")
     if shards is not None and max_shard_size is not None:
-        raise SurgeryError("shards and max_shard_size exclude each other")
+        raise SurgeryError("shards and max_shard_size cannot be combined")
     if like is not None and to not in (None, "v2"):
         raise SurgeryError("a checkpoint that becomes like another is of format V2")
     if to is not None:
@@ -286,7 +286,7 @@ def _convert_checkpoints(source: str, typed: str | None, wanted: _Wanted) -> Con
             with _Planned(conversion, wanted) as each:
                 unchanged.append(each.unchanged)
         if all(unchanged):
-            raise SurgeryError("it is in that form already", path=source)
+            raise SurgeryError("already in that form", path=source)
         state = None
         if within and not update:
             state = carried_state(source, output, force=wanted.how.force)

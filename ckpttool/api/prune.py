@@ -43,7 +43,7 @@ def prune(
             `on_progress`.
 
     Raises:
-        SelectionError: nothing says what to drop, or a pattern selects nothing.
+        SelectionError: there is nothing to drop, or a pattern selects nothing.
         SurgeryError: nothing would be left.
         DestinationError: there is something at the destination.
         CkptError: something cannot be read or written.

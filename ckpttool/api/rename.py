@@ -81,7 +81,7 @@ def rename(
     known += [StripPrefixRule(strip_prefix)] if strip_prefix is not None else []
     known += [PrefixRule(prefix)] if prefix is not None else []
     if not known and not promote_ema:
-        raise SelectionError("no rule says what to rename")
+        raise SelectionError("nothing to rename: no rules are given")
     with opened(source, within=how.get("in_place", False)) as ckpt:
         plan = Plan.of(ckpt)
         if promote_ema:

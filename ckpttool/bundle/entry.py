@@ -295,7 +295,9 @@ def _decode_any(data: bytes) -> BundleEntry:
         elif number == 2 and kind == wire.BYTES and shape is None:
             shape = bytes(value)
         elif number < 7:
-            raise CorruptError(f"field {number} of the entry comes twice or in another form")
+            raise CorruptError(
+                f"field {number} of the entry is repeated or has the wrong wire type"
+            )
         elif number == 7 and kind == wire.BYTES:
             slices.append(decode_slice(bytes(value)))
         else:

@@ -245,7 +245,7 @@ class BundleIndex:
                 raise
             if stored.slices or part.is_full:
                 raise CorruptError(
-                    f"slice {part} is no part that is stored by itself", path=self.path, key=key
+                    f"slice {part} is not stored as a tensor of its own", path=self.path, key=key
                 )
             if stored.dtype != entry.dtype or stored.shape != part.shape(entry.shape):
                 raise CorruptError(

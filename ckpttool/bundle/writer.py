@@ -151,7 +151,7 @@ class BundleWriter:
             shard_id: the data shard to write to.
 
         Raises:
-            InvalidTensorError: the slice is there already, or does not agree with the others.
+            InvalidTensorError: the slice already exists, or does not agree with the others.
         """
         try:
             part_shape = part.shape(shape)
@@ -178,7 +178,7 @@ class BundleWriter:
             )
         slice_key = encode_slice_key(raw, part)
         if slice_key in self._entries:
-            raise InvalidTensorError(f"slice {part} is there already", key=key)
+            raise InvalidTensorError(f"slice {part} already exists", key=key)
         self._entries[slice_key] = self._write(dtype, array, shard_id, key)
         # Merging shards, TensorFlow gives this entry the first shard that has a slice.
         whole = whole._replace(slices=(*whole.slices, part), shard_id=min(whole.shard_id, shard_id))
@@ -237,7 +237,7 @@ class BundleWriter:
         if not raw:
             raise InvalidTensorError("a tensor cannot have an empty key")
         if raw in self._entries:
-            raise InvalidTensorError("the key is taken already", key=key)
+            raise InvalidTensorError("the key already exists", key=key)
         return raw
 
     def _write(self, dtype: DType, array: Array, shard_id: int, key: str) -> BundleEntry:
@@ -261,7 +261,7 @@ class BundleWriter:
     def _refuse_existing(self) -> None:
         for path in (index_path(self.prefix), *find_shards(self.prefix)):
             if os.path.lexists(path):
-                raise DestinationError("it exists already", path=path)
+                raise DestinationError("already exists", path=path)
 
     def _check_written(self) -> None:
         written = BundleIndex(self.prefix)
@@ -273,16 +273,16 @@ class BundleWriter:
         }
         found = dict(written.entries.items())
         if written.header != self._header or len(found) + len(slices) != len(expected):
-            raise CorruptError("the index reads back otherwise than written", path=written.path)
+            raise CorruptError("the index does not read back as written", path=written.path)
         for key, entry in found.items():
             if entry != expected[key]:
                 raise CorruptError(
-                    "the index reads back otherwise than written", path=written.path, key=key
+                    "the index does not read back as written", path=written.path, key=key
                 )
         for shard in self._shards:
             with RandomAccessFile(shard.path) as file:
                 if file.size != shard.size:
-                    raise CorruptError("the data shard has another size", path=shard.path)
+                    raise CorruptError("the data shard has the wrong size", path=shard.path)
 
 
 def _encode_key(key: str) -> bytes:

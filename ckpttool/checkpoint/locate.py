@@ -106,7 +106,7 @@ def locate(path: StrPath, *, within: bool = False) -> Location:
     """
     typed = path_text(path)
     if not typed:
-        raise MissingFileError("an empty path names no checkpoint")
+        raise MissingFileError("the path is empty")
     status = file_status(typed)
     is_folder = status is not None and stat.S_ISDIR(status.st_mode)
     if not typed.endswith(os.sep) and file_status(index_path(typed)) is not None:
@@ -352,7 +352,7 @@ def _by_state(typed: str, state_path: str, *, within: bool) -> Location:
         why = "lies outside of its folder" if within and outside else "does not exist"
         where = "of that name beside it" if os.sep not in path else f"'{path}'"
         warnings.append(
-            f"'{state_path}' names '{named}', which {why}; the checkpoint {where} was taken"
+            f"'{state_path}' names '{named}', which {why}; using the checkpoint {where}"
         )
     elif outside:
         warnings.append(f"'{state_path}' names '{named}', which lies outside of its folder")

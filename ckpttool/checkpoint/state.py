@@ -142,7 +142,7 @@ def format_state(state: CheckpointState) -> str:
 
 def _check_size(size: int, path: str | None) -> None:
     if size > MAX_SIZE:
-        raise CorruptError(f"{size} bytes are too many for a state file", path=path)
+        raise CorruptError(f"a state file of {size} bytes is too large", path=path)
 
 
 def _parse_plain(text: str) -> CheckpointState | None:

@@ -168,7 +168,7 @@ def latest_checkpoint(checkpoint_dir: StrPath, latest_filename: str | None = Non
         return None
     if beside is None:
         return None
-    warnings.warn(f"'{named}' does not exist; '{beside}' was taken", stacklevel=2)
+    warnings.warn(f"'{named}' does not exist; using '{beside}'", stacklevel=2)
     return beside
 
 

@@ -78,7 +78,7 @@ def command(
             "there is nothing to check: give --against LOCK, --graph, or --finite"
         )
     if against is None and (update or crc or (allow_extra and not graph)):
-        raise click.UsageError("--update, --crc and --allow-extra go with --against LOCK")
+        raise click.UsageError("--update, --crc and --allow-extra need --against LOCK")
     if update and (finite or graph or allow_extra or format in _FOR_CHECKS):
         raise click.UsageError(
             "--update checks nothing: it takes no --finite, no --graph and no --allow-extra, "

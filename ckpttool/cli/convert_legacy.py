@@ -128,9 +128,9 @@ def command(
     object-based. A folder means every checkpoint in it.
     """
     if output is None and not dry_run:
-        raise click.UsageError("-o DST says where to write")
+        raise click.UsageError("give -o DST")
     if shards is not None and max_shard_size is not None:
-        raise click.UsageError("--shards and --max-shard-size exclude each other")
+        raise click.UsageError("--shards and --max-shard-size cannot be combined")
     if like is not None and to not in (None, "v2"):
         raise click.UsageError("--like makes a checkpoint of format V2")
     given = {"map": maps, "table": tables}

@@ -101,23 +101,27 @@ def command(
     differences, 2: something could not be read.
     """
     if force and rename_map in (None, "-"):
-        raise click.UsageError("--force goes with --rename-map FILE")
+        raise click.UsageError("--force needs --rename-map FILE")
     if exact and (rtol is not None or atol is not None or equal_nan):
-        raise click.UsageError("--exact leaves no room for --rtol, --atol and --equal-nan")
+        raise click.UsageError("--exact cannot be combined with --rtol, --atol or --equal-nan")
     view = _view(stat, name_only, name_status, format)
     for_tensors = bool(ignore or exact or rename_map or equal_nan or not selector.selects_all) or (
         rtol,
         atol,
     ) != (None, None)
     if graph and (series or for_tensors):
-        raise click.UsageError("--graph takes --all, --quiet, --format and the views only")
+        raise click.UsageError(
+            "--graph can be combined only with --all, --quiet, --format and a view"
+        )
     if graph or (b is not None and not for_tensors and not series and _are_graph_files(a, b)):
         if b is None:
-            raise click.UsageError("--graph compares two graphs; B is missing")
+            raise click.UsageError("--graph needs A and B")
         return _diff_graphs(settings, a, b, format, view=view, everything=all, quiet=quiet)
     if series:
         if all or exact or view or rename_map or rtol is not None or atol is not None or equal_nan:
-            raise click.UsageError("--series takes patterns, --ignore, --quiet and --format only")
+            raise click.UsageError(
+                "--series can be combined only with patterns, --ignore, --quiet and --format"
+            )
         # What stands for B is a pattern as well.
         selector = selector.with_rules(
             [] if b is None else [SelectionRule(b)],
@@ -187,7 +191,7 @@ def _view(stat: bool, name_only: bool, name_status: bool, format: str) -> str | 
     views = [name for name, wanted in given if wanted]
     if len(views) > 1 or (views and format not in ("table", "plain")):
         raise click.UsageError(
-            "--stat, --name-only and --name-status exclude each other, and print as table or plain"
+            "--stat, --name-only and --name-status cannot be combined, and print as table or plain"
         )
     return views[0] if views else None
 
@@ -198,7 +202,7 @@ def _addresses(a: str, b: str | None) -> tuple[str, str]:
         return a, b
     found = last_two(a)
     if found is None:
-        raise click.UsageError(f"'{a}' is no folder of several checkpoints; B is missing")
+        raise click.UsageError(f"'{a}' is not a folder with several checkpoints; give B")
     return found
 
 
@@ -206,7 +210,7 @@ def _follow(
     settings: options.Settings, folder: str, selector: Selector, quiet: bool, format: str
 ) -> int:
     if not os.path.isdir(folder):
-        raise click.UsageError(f"--series follows tensors through a folder; '{folder}' is none")
+        raise click.UsageError(f"--series needs a folder, and '{folder}' is not one")
     found = diff_series(folder, selector)
     if not quiet:
         render.write_series(found, format, sys.stdout, settings.terminal())

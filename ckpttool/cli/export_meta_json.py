@@ -103,17 +103,17 @@ def command(
     """
     form = output_form(cast("GraphForm | None", to), output, from_json=from_json)
     if form != "json" and (decode_collections or elide_constants is not None):
-        raise click.UsageError("--decode-collections and --elide-constants go with JSON")
+        raise click.UsageError("--decode-collections and --elide-constants need JSON")
     if form != "json" and (compact or indent is not None):
-        raise click.UsageError("--indent and --compact go with JSON")
+        raise click.UsageError("--indent and --compact need JSON")
     if compact and indent is not None:
-        raise click.UsageError("--indent and --compact exclude each other")
+        raise click.UsageError("--indent and --compact cannot be combined")
     if saved_model and (select or tag_set is not None):
-        raise click.UsageError("--saved-model takes all; --tag-set and --select take a part")
+        raise click.UsageError("--saved-model cannot be combined with --tag-set or --select")
     if force and output is None:
-        raise click.UsageError("--force goes with -o")
+        raise click.UsageError("--force needs -o")
     if form == "pb" and output is None and settings.terminal().interactive:
-        raise click.UsageError("bytes are not for a terminal; -o FILE says where to write")
+        raise click.UsageError("will not print bytes on a terminal; use -o FILE")
     export = export_meta_json(
         meta,
         output,

@@ -85,14 +85,14 @@ def command(
     see ckpt-selection(7).
     """
     if checkpoints + tree + collapse > 1 or (depth is not None and (checkpoints or collapse)):
-        raise click.UsageError("--checkpoints, --collapse and --tree or --depth exclude each other")
+        raise click.UsageError("--checkpoints, --collapse and --tree or --depth cannot be combined")
     if tree and format not in ("table", "plain", "json"):
         raise click.UsageError("--tree prints as table, plain or json")
     grouped = tree or collapse or depth is not None
     if (checkpoints or grouped) and (long or object_paths):
-        raise click.UsageError("--long and --object-paths go with a list of tensors")
+        raise click.UsageError("--long and --object-paths need a list of tensors")
     if (checkpoints or tree) and (sort != "key" or limit is not None):
-        raise click.UsageError("--sort and --limit go with rows of tensors")
+        raise click.UsageError("--sort and --limit need a list of tensors")
     if checkpoints:
         if not selector.selects_all:
             raise click.UsageError("--checkpoints lists checkpoints; patterns select tensors")

@@ -67,7 +67,9 @@ def command(
     possible, else copied; --compact rewrites them without the dropped tensors.
     """
     if not (drop or keep or slots or optimizer or weights_only):
-        raise click.UsageError("nothing says what to drop")
+        raise click.UsageError(
+            "nothing to drop: give --drop, --keep, --slots, --optimizer or --weights-only"
+        )
     location = locate(source, within=destination.in_place)
     settings.report(location)
     with Checkpoint(location) as ckpt:

@@ -121,7 +121,7 @@ def command(
     for name, value in options.in_order(click.get_current_context(), given):
         rules += _rules(name, value)
     if not rules and not promote_ema:
-        raise click.UsageError("no rule says what to rename")
+        raise click.UsageError("nothing to rename: give OLD=NEW or an option such as --map")
     location = locate(source, within=destination.in_place)
     settings.report(location)
     with Checkpoint(location) as ckpt:

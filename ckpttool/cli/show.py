@@ -68,13 +68,15 @@ def command(
     """
     if format not in _VALUE_FORMATS and not stats:
         raise click.UsageError(
-            f"values do not print as {format}; {', '.join(_VALUE_FORMATS)} do, or add --stats"
+            f"cannot print values as {format}; use {', '.join(_VALUE_FORMATS)}, or --stats"
         )
     chosen = bool(keys) or not selector.selects_all
     if out is not None and (stats or not chosen):
         raise click.UsageError("--out writes the values of one KEY")
     if graph and (chosen or stats or precision is not None):
-        raise click.UsageError("--graph tells about the graph, not about tensors")
+        raise click.UsageError(
+            "--graph describes the graph; it cannot be combined with KEY, --stats or --precision"
+        )
     if graph:
         _show_graph(settings, path, full, format)
         return

@@ -76,9 +76,9 @@ def write_options(function: F) -> F:
         **kwargs: Any,
     ) -> Any:
         if (output is None) != in_place and (in_place or not dry_run):
-            raise click.UsageError("either -o DST or --in-place says where to write")
+            raise click.UsageError("give either -o DST or --in-place")
         if in_place and (force or data != "auto"):
-            raise click.UsageError("--force and --data go with -o")
+            raise click.UsageError("--force and --data need -o")
         how: Writing = {
             "in_place": in_place,
             "dry_run": dry_run,

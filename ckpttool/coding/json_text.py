@@ -150,7 +150,7 @@ def _members(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 
 def _no_number(word: str) -> NoReturn:
-    raise JsonError(f"{shortened(word)} is no JSON", word=word)
+    raise JsonError(f"{shortened(word)} is not JSON", word=word)
 
 
 def _integer(digits: str) -> int | float:

@@ -53,7 +53,7 @@ def decode_str(data: bytes, pos: int) -> tuple[bytes, int]:
             raise CorruptError("an ordered string has an unknown escape", offset=pos)
         out.append(byte)
         pos += 2 if byte in (0x00, 0xFF) else 1
-    raise TruncatedError("an ordered string has no end", offset=start)
+    raise TruncatedError("an ordered string is not terminated", offset=start)
 
 
 def encode_signed(value: int) -> bytes:

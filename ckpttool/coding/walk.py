@@ -73,7 +73,7 @@ class MessageWalk:
             elif kind in (FIXED32, FIXED64):
                 size = 4 if kind == FIXED32 else 8
             else:
-                raise CorruptError(f"protobuf wire type {kind} has no place here", offset=start)
+                raise CorruptError(f"protobuf wire type {kind} is not allowed here", offset=start)
             if size > self._stop - value_at:
                 raise TruncatedError("a protobuf field runs past its end", offset=start)
             self._pos = value_at + size

@@ -53,7 +53,7 @@ def _payload_size(data: bytes, kind: int, pos: int, end: int) -> tuple[int, int]
         return 4, pos
     if kind == FIXED64:
         return 8, pos
-    raise CorruptError(f"protobuf wire type {kind} has no place here", offset=pos)
+    raise CorruptError(f"protobuf wire type {kind} is not allowed here", offset=pos)
 
 
 def varint_field(number: int, value: int) -> bytes:

@@ -185,7 +185,9 @@ def _decode_tensor(data: bytes) -> SliceMeta:
             elif number == 4 and kind == wire.BYTES:
                 slices.append(bytes(value))
             elif number <= 4:
-                raise CorruptError(f"field {number} of a tensor comes twice or in another form")
+                raise CorruptError(
+                    f"field {number} of a tensor is repeated or has the wrong wire type"
+                )
         if not name:
             raise CorruptError("a tensor has no name")
         whole = decode_shape(shape or b"")
@@ -236,7 +238,7 @@ def find_values(source: Bytes, name: str, part: TensorSlice) -> tuple[int, int]:
             continue
         if field.kind != wire.BYTES or field.number in found:
             raise CorruptError(
-                f"field {field.number} of the slice comes twice or in another form",
+                f"field {field.number} of the slice is repeated or has the wrong wire type",
                 offset=field.start,
             )
         found[field.number] = field

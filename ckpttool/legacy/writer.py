@@ -109,7 +109,7 @@ class LegacyWriter:
         )
         for path in self.paths:
             if os.path.lexists(path) and not self._replace:
-                raise DestinationError("it exists already", path=path)
+                raise DestinationError("already exists", path=path)
         self._tensors: dict[str, SliceMeta] = {}
         self._slices: dict[bytes, _Slice] = {}
         self._finished = False
@@ -148,7 +148,7 @@ class LegacyWriter:
                 tensor is too large for a record.
         """
         if key in self._tensors:
-            raise InvalidTensorError("the key is taken already", key=key)
+            raise InvalidTensorError("the key already exists", key=key)
         whole = TensorSlice((FULL,) * len(shape))
         self.add_slice(key, dtype, shape, whole, read, shard_id=shard_id)
 
@@ -194,7 +194,7 @@ class LegacyWriter:
                 key=key,
             )
         if raw in self._slices:
-            raise InvalidTensorError(f"slice {part} is there already", key=key)
+            raise InvalidTensorError(f"slice {part} already exists", key=key)
         self._tensors[key] = tensor._replace(slices=(*tensor.slices, part))
         self._slices[raw] = _Slice(key, dtype, part, part_shape, shard_id, read)
 
@@ -258,14 +258,16 @@ class LegacyWriter:
         with LegacyReader(self.prefix, self.paths) as reader:
             for file, (_, size) in zip(reader.shard_files(), self._written, strict=True):
                 if file.size != size:
-                    raise CorruptError("the file has another size than written", path=file.path)
+                    raise CorruptError(
+                        "the file does not have the size that was written", path=file.path
+                    )
             # One by one, so as not to have two descriptions of all tensors in memory.
             same = len(reader.entries) == len(self._tensors) and all(
                 key in self._tensors and _ordered(self._tensors[key]) == _ordered(_meta(key, entry))
                 for key, entry in reader.entries.items()
             )
         if not same:
-            raise CorruptError("the checkpoint reads back otherwise than written", path=self.prefix)
+            raise CorruptError("the checkpoint does not read back as written", path=self.prefix)
 
 
 def _meta(key: str, entry: LegacyEntry) -> SliceMeta:

@@ -127,7 +127,7 @@ def _add(edges: list[dict[str, Edge]], place: _Placed) -> str | None:
     """
     segments = split_path(place.path)
     if not segments or not all(segments):
-        raise SurgeryError(f"'{place.path}' is no path: a name in it is empty")
+        raise SurgeryError(f"'{place.path}' is not a path: a name in it is empty")
     *above, name = map(unescape, segments)
     parent = 0
     for each in above:

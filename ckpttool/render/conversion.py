@@ -131,7 +131,7 @@ def _ways(done: ConvertedCheckpoint) -> list[str]:
         ways.append("from big-endian to little-endian")
     if source.style != done.style:
         ways.append(f"from {source.style}-based to {done.style}-based")
-    return ways or ["in that form already" if done.unchanged else "written anew"]
+    return ways or ["already in that form" if done.unchanged else "written anew"]
 
 
 def write_exports(

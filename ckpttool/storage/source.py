@@ -238,7 +238,7 @@ class RandomAccessFile:
                 raise file_error(error, self.path).locate(offset=offset + done) from error
             if not got:
                 raise TruncatedError(
-                    "the file became shorter while it was read",
+                    "the file was truncated while it was read",
                     path=self.path,
                     offset=offset + done,
                 )

@@ -164,11 +164,11 @@ class StagedFile:
         except FileExistsError as error:
             # It may be a hard link to the same file, but it is not ours to remove.
             self._named = False
-            raise DestinationError("it exists already", path=self.path) from error
+            raise DestinationError("already exists", path=self.path) from error
         except OSError as error:
             raise file_error(error, self.path) from error
         if not self.has_name():
-            raise ChangedError("somebody else put another file in its place", path=self.path)
+            raise ChangedError("another process replaced the file", path=self.path)
 
     def _take_free_name(self) -> None:
         folder, (now, then) = self._folder, self.names

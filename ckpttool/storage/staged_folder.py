@@ -80,7 +80,7 @@ class StagedFolder:
         # Group permissions come when it is published.
         _set_mode(self._folder, 0o700)
         if self._folder.names() or status.st_uid != os.geteuid():
-            raise ChangedError("somebody else is at work in the new folder", path=self.path)
+            raise ChangedError("another process writes to the new folder", path=self.path)
         anchor = self._folder.anchor()
         if anchor is not None:
             self.inside = anchor
@@ -127,7 +127,7 @@ class StagedFolder:
 
         Raises:
             DestinationError: something is there.
-            ChangedError: somebody put another folder in its place.
+            ChangedError: another process replaced the folder.
             FileAccessError: the operating system refused.
         """
         try:
@@ -169,7 +169,7 @@ class StagedFolder:
                 exchanged = self._replaced is not None and self._replaced[0] == now
                 if not (exchanged and above.exchange(then, now)):
                     above.rename(then, now)
-            raise ChangedError("somebody put another folder in its place", path=self.path)
+            raise ChangedError("another process replaced the folder", path=self.path)
         above.sync()
 
     def _rename(self) -> None:
@@ -178,7 +178,7 @@ class StagedFolder:
             self._above.rename(now, then)  # an empty folder there is replaced
         except OSError as error:
             if error.errno in (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR):
-                raise DestinationError("it exists already", path=self.path) from error
+                raise DestinationError("already exists", path=self.path) from error
             raise
 
     def _put_back(self) -> None:

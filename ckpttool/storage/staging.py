@@ -201,7 +201,7 @@ class StagedFiles:
             if before_last is not None:
                 before_last()
             if not claim.has_name():
-                raise DestinationError("somebody else took that name", path=last.path)
+                raise DestinationError("another process took that name", path=last.path)
             last.publish(replace=True)
         except BaseException:
             if not last.has_name():

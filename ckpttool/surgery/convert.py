@@ -109,7 +109,7 @@ def plan_conversion(
             plan = rename(plan, others)
         return follow(plan, like, moves, save_counter=number)
     if plan.graph is None and to == "name-based":
-        raise SurgeryError("the checkpoint is name-based already", path=source.prefix)
+        raise SurgeryError("the checkpoint is already name-based", path=source.prefix)
     if plan.graph is None or to == "v2":
         return rename(plan, rules) if rules else plan
     plan = flatten(plan, moves)
@@ -234,7 +234,7 @@ def carried_state(folder: str, destination: str, *, force: bool) -> CarriedState
     except MissingFileError:
         return None
     if os.path.lexists(target) and not force:
-        raise DestinationError("a state file exists already", path=target)
+        raise DestinationError("a state file already exists", path=target)
     return CarriedState(path, target, old, permissions)
 
 

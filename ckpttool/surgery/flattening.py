@@ -42,7 +42,7 @@ def flatten(plan: Plan, rules: Mapping[str, str] = _NO_RULES) -> Plan:
     """
     graph = plan.graph
     if graph is None:
-        raise SurgeryError("it is name-based already", path=plan.source.prefix)
+        raise SurgeryError("already name-based", path=plan.source.prefix)
     keys = {tensor.key for tensor in plan.tensors}
     full_names = {
         key: attribute.full_name
@@ -57,7 +57,7 @@ def flatten(plan: Plan, rules: Mapping[str, str] = _NO_RULES) -> Plan:
     takers: dict[str, str] = {}
     for before, after in zip(plan.tensors, tensors, strict=True):
         if after.key == GRAPH_KEY:
-            raise SurgeryError("that name is for the object graph", key=before.key)
+            raise SurgeryError("that name is reserved for the object graph", key=before.key)
         other = takers.setdefault(after.key, before.key)
         if other != before.key:
             raise KeyCollisionError(

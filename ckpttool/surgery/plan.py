@@ -14,7 +14,7 @@ from ckpttool.bundle.entry import BundleEntry
 from ckpttool.bundle.reader import BundleReader
 from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.coding.text import encode_text
-from ckpttool.errors import CkptError, CorruptError, SurgeryError
+from ckpttool.errors import CkptError, CorruptError, SurgeryError, UnsupportedError
 from ckpttool.objects.graph import ObjectGraph
 from ckpttool.objects.keys import GRAPH_KEY, object_path
 from ckpttool.tensor.dtypes import dtype_of_number
@@ -129,10 +129,13 @@ class Plan:
 
         Raises:
             CkptError: the object graph is damaged.
+            UnsupportedError: it is a SavedModel without variables.
             TypeError: the source is a path; `ckpttool.open_checkpoint` opens it.
         """
         if not isinstance(source, Checkpoint):
             raise TypeError(f"a plan is of an open checkpoint, not {type(source).__name__}")
+        if source.location.bare:
+            raise UnsupportedError("a SavedModel without variables", path=source.location.typed)
         tensors = tuple(
             _planned(source, key)
             for key in source.entries

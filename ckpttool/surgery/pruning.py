@@ -48,13 +48,13 @@ def prune(
         weights_only: drop all but weights.
 
     Raises:
-        SelectionError: nothing says what to drop, or a pattern selects nothing.
+        SelectionError: there is nothing to drop, or a pattern selects nothing.
         SurgeryError: nothing would be left, or half of what a hash table holds.
     """
     drop = (drop,) if isinstance(drop, str) else tuple(drop)
     keep = (keep,) if isinstance(keep, str) else tuple(keep)
     if not (drop or keep or slots or optimizer or weights_only):
-        raise SelectionError("nothing says what to drop")
+        raise SelectionError("nothing to drop: no pattern and no kind is given")
     dropped = select_drops(
         plan,
         drop=drop,

@@ -105,7 +105,7 @@ def _averages_by_weight(plan: Plan) -> dict[str, str]:
             unknown.append(plan.short_name(average.key))
     if unknown:
         raise SurgeryError(
-            f"which weights these are averages of is not known: {listed(unknown)}",
+            f"the weights of these averages are not known: {listed(unknown)}",
             path=plan.source.prefix,
         )
     if not found:
@@ -138,7 +138,7 @@ def _rename_keys(plan: Plan, rules: Sequence[RenameRule], *, strict: bool) -> Pl
         at, new = found
         used.add(at)
         if not new:
-            raise SurgeryError("a rule leaves nothing of the name", key=tensor.key)
+            raise SurgeryError("a rule makes the name empty", key=tensor.key)
         tensors.append(replace(tensor, key=new))
     _refuse_dead(rules, used, [tensor.key for tensor in plan.tensors])
     if strict and unmatched:
@@ -238,7 +238,7 @@ def _as_path(rule: MoveRule) -> MoveRule:
     """Return a rule with object paths for one that may have keys."""
     old, new = (object_path(name) if ATTRIBUTES in name else name for name in (rule.old, rule.new))
     if old is None or new is None:
-        raise SurgeryError(f"'{rule.text}': a key and no path of an object")
+        raise SurgeryError(f"'{rule.text}': a key, not the path of an object")
     for path in (old, new):
         if OPTIMIZER_SLOT in path.split("/"):
             raise SurgeryError(
@@ -281,7 +281,7 @@ def _checked(plan: Plan) -> Plan:
     sources: dict[str, PlannedTensor] = {}
     for tensor in plan.tensors:
         if tensor.key == GRAPH_KEY != tensor.source_key:
-            raise SurgeryError("that key is for the object graph", key=tensor.source_key)
+            raise SurgeryError("that key is reserved for the object graph", key=tensor.source_key)
         other = sources.setdefault(tensor.key, tensor)
         if other is not tensor:
             raise KeyCollisionError(

@@ -235,17 +235,17 @@ def _json_pairs(text: str, path: str) -> Iterable[tuple[str, str]]:
         found = load_json(text)
     except JsonError as error:
         if error.name is not None:
-            problem = f"{error.place}: the name comes twice in the map"
+            problem = f"{error.place}: the name occurs twice in the map"
             raise SelectionError(problem, path=path, key=error.name) from error
         problem = f"the map is not JSON: {error.place}: {error.problem}"
         raise SelectionError(problem, path=path) from error
     assert isinstance(found, dict)  # it begins with a brace
     for old, new in found.items():
         if not isinstance(new, str) or not old or not new:
-            raise SelectionError("the map goes from names to names", path=path, key=old)
+            raise SelectionError("the map must map names to names", path=path, key=old)
         if not (_can_be_a_name(old) and _can_be_a_name(new)):
             raise SelectionError(
-                "half of a surrogate pair is in the map; no name has one", path=path, key=old
+                "the map contains a lone surrogate; no name can", path=path, key=old
             )
     return found.items()
 
@@ -266,10 +266,10 @@ def _column_pairs(text: str, path: str) -> Iterator[tuple[str, str]]:
             continue
         columns = line.split("\t") if "\t" in line else line.split()
         if len(columns) != 2 or not all(columns):
-            raise SelectionError(f"line {number} has not two columns", path=path)
+            raise SelectionError(f"line {number} does not have two columns", path=path)
         old, new = map(unprintable, columns)
         if old in seen:
-            raise SelectionError(f"line {number}: the name comes twice", path=path, key=old)
+            raise SelectionError(f"line {number}: the name occurs twice", path=path, key=old)
         seen.add(old)
         yield old, new
 

@@ -30,7 +30,7 @@ def load_table(name: str) -> TableRule:
     names = [known for known, _ in list_tables()]
     if name not in names:
         near = nearest(name, names, limit=1) or names
-        raise SelectionError(f"no table is called '{name}'; nearest: {quoted(near)}")
+        raise SelectionError(f"unknown table '{name}'; nearest: {quoted(near)}")
     text = (_FOLDER / f"{name}{_ENDING}").read_text(encoding="utf-8")
     lines = (line for line in text.splitlines() if line and not line.startswith("#"))
     return TableRule(name, tuple(parse_substitution(*line.split("\t")) for line in lines))

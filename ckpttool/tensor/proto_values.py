@@ -201,7 +201,7 @@ def _runs(dtype: DType, source: Bytes, start: int, stop: int) -> Iterator[tuple[
 def _fixed(dtype: DType, source: Bytes, start: int, stop: int) -> Iterator[Array]:
     size = dtype.size or 1
     if (stop - start) % size:
-        raise CorruptError(f"{stop - start} bytes are no elements of {dtype}", offset=start)
+        raise CorruptError(f"{stop - start} bytes are not elements of {dtype}", offset=start)
     plain = plain_dtype(dtype)
     for chunk in source.chunks(start, stop - start, chunk_size=_FIXED_PIECE):
         if plain == np.bool_:
@@ -280,7 +280,7 @@ def _as_dtype(dtype: DType, numbers: Array, at: int) -> Array:
         low, high = int(np.iinfo(plain).min), int(np.iinfo(plain).max)
     signed = numbers.view(np.int64)
     if plain.itemsize < 8 and (signed.min() < low or signed.max() > high):
-        raise CorruptError(f"a value is beyond what {dtype} can be", offset=at)
+        raise CorruptError(f"a value is outside the range of {dtype}", offset=at)
     if dtype.name == "float16":
         return numbers.astype(np.uint16).view(np.float16)
     elements = signed.astype(plain, copy=False)

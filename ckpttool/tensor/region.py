@@ -35,7 +35,7 @@ def parse_index(text: str) -> tuple[int | slice | None, ...]:
             continue
         match = _PART.match(part)
         if match is None:
-            raise SelectionError(f"'{part.strip()}' in [{text}] is no index, slice or '...'")
+            raise SelectionError(f"'{part.strip()}' in [{text}] is not an index, slice or '...'")
         if match[1] is not None:
             parts.append(int(match[1]))
             continue

@@ -294,9 +294,9 @@ SLICE_MISTAKES: list[tuple[Callable[[BundleWriter], None], str]] = [
     (another_shape_of_the_whole, r"slice of int64 \[4, 2\] for a tensor of int32 \[3, 2\]"),
     (another_dtype, "slice of float64"),
     (another_shape_than_the_slice_has, r"has shape \[2, 2\], not \[3, 2\]"),
-    (whole_tensor_before, "taken already"),
-    (whole_tensor_after, "taken already"),
-    (same_key_twice, "taken already"),
+    (whole_tensor_before, "already exists"),
+    (whole_tensor_after, "already exists"),
+    (same_key_twice, "already exists"),
     (full_length_from_elsewhere, "does not fit"),
 ]
 

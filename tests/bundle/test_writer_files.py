@@ -277,7 +277,7 @@ def test_a_shard_that_lost_bytes_is_noticed(prefix: str, monkeypatch: pytest.Mon
         os.truncate(shard_path(prefix), 0)
 
     monkeypatch.setattr(staging.StagedFiles, "commit", spoil)
-    with refused(CorruptError, "another size") as caught:
+    with refused(CorruptError, "wrong size") as caught:
         write(prefix, 1)
     assert caught.value.path == shard_path(prefix)
 

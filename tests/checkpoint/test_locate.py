@@ -150,7 +150,7 @@ class TestState:
         assert found.prefix == str(folder / "ckpt-4")
         (warning,) = found.warnings
         assert "/gone/run1/ckpt-4" in warning
-        assert "the checkpoint of that name beside it was taken" in warning
+        assert "using the checkpoint of that name beside it" in warning
 
     def test_live_absolute_path_inside(self, folder: Path) -> None:
         write_state(folder / "checkpoint", str(folder / "ckpt-3"))

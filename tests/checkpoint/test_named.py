@@ -42,7 +42,7 @@ def test_paths_of_windows_mean_the_name_beside(folder: Path, named: str) -> None
     write_state(folder, named, mark="\ufeff")
     found = locate(folder)
     assert found.prefix == str(folder / "ckpt-4")
-    assert "the checkpoint of that name beside it was taken" in found.warnings[0]
+    assert "using the checkpoint of that name beside it" in found.warnings[0]
     assert "byte order mark" in found.warnings[1]
     assert [files.name for files in list_checkpoints(str(folder)) if files.latest] == ["ckpt-4"]
     reports = verify(folder)

@@ -116,7 +116,7 @@ def test_old_bundles(tmp_path: Path) -> None:
     done = run(tmp_path, NAME, "old", "-o", "r")
     assert "ckpt: old: 2 tensors, written anew; wrote r: " in done.err
     for made in ("q", "r"):
-        refuse(tmp_path, NAME, made, "-o", "s", message=f"{made}: it is in that form already")
+        refuse(tmp_path, NAME, made, "-o", "s", message=f"{made}: already in that form")
 
 
 def test_back_to_v1(here: Path) -> None:
@@ -129,7 +129,7 @@ def test_back_to_v1(here: Path) -> None:
     run(here, NAME, "new", "--to", "v1", "-o", "v1/two", "--shards", "2", "--update-state")
     assert '"two-?????-of-00002"' in (here / "v1" / "checkpoint").read_text(encoding="utf-8")
     assert everything(here / "v1") == everything(here / "new")
-    message = "single/model.ckpt-3: it is in that form already"
+    message = "single/model.ckpt-3: already in that form"
     refuse(here, NAME, "single/model.ckpt-3", "--to", "v1", "-o", "q", message=message)
 
 
@@ -204,7 +204,7 @@ def test_a_dry_run_without_a_destination(words: tuple[str, ...], here: Path) -> 
         assert one.pop("destination") is None
         assert other.pop("destination")
         assert one == other
-    refuse(here, NAME, *words, message="-o DST says where to write", lines=2)
+    refuse(here, NAME, *words, message="give -o DST", lines=2)
 
 
 def test_strings_have_no_bytes_in_v1(tmp_path: Path) -> None:
@@ -244,24 +244,24 @@ def test_a_graph_that_cannot_be_read(here: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "message", "lines"),
     [
-        (("single/model.ckpt-3",), "-o DST says where to write", 2),
+        (("single/model.ckpt-3",), "give -o DST", 2),
         (("-o", "q"), "Missing argument 'SRC'", 2),
-        (("new", "-o", "q", "--shards", "2", "--max-shard-size", "9"), "exclude each other", 2),
+        (("new", "-o", "q", "--shards", "2", "--max-shard-size", "9"), "cannot be combined", 2),
         (("new", "-o", "q", "--shards", "0"), "Invalid value for '--shards'", 2),
         (("new", "-o", "q", "--to", "v3"), "Invalid value for '--to'", 2),
         (("new", "-o", "q", "--to", "v1", "--like", "new"), "--like makes a checkpoint of", 2),
         (("new", "-o", "q", "--table", "no"), "no table is called 'no'", 1),
         (("new", "-o", "q", "--map", "no"), "no: no such file", 1),
-        (("new", "-o", "q"), "new: it is in that form already", 1),
-        (("new", "-o", "q", "--to", "name-based"), "name-based already", 1),
+        (("new", "-o", "q"), "new: already in that form", 1),
+        (("new", "-o", "q", "--to", "name-based"), "already name-based", 1),
         (("nowhere", "-o", "q"), "nowhere", 1),
         (("new", "-o", "new", "--shards", "1"), "shares a file with the source", 1),
-        (("single/model.ckpt-3", "-o", "new"), "new.index: it exists already", 1),
-        (("single/model.ckpt-3", "-o", "no/such/q"), "there is no such folder", 1),
+        (("single/model.ckpt-3", "-o", "new"), "new.index: already exists", 1),
+        (("single/model.ckpt-3", "-o", "no/such/q"), "no such folder", 1),
         (("single/model.ckpt-3", "-o", "single"), "a name for the checkpoint must follow", 1),
         (("single/model.ckpt-3", "-o", ""), "an empty path", 1),
         (("new", "-o", "q-00000-of-00002", "--to", "v1"), "name of one of several files", 1),
-        (("new", "-o", "single/model.ckpt-3", "--to", "v1"), "it exists already", 1),
+        (("new", "-o", "single/model.ckpt-3", "--to", "v1"), "already exists", 1),
         (("new", "-o", "single/model.ckpt-4", "--to", "v1"), "whoever saves checkpoints after", 1),
         (("single/model.ckpt-3", "-o", "q", "--like", "new"), "new", 1),
     ],

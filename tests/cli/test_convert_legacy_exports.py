@@ -51,7 +51,7 @@ def test_an_export(tmp_path: Path) -> None:
     assert header == ["signature", "method", "inputs", "outputs", "export"]
     assert {row[0] for row in rows} >= {"serving_default"}
     assert all(row[4] == "export" for row in rows)
-    refuse(tmp_path, NAME, "export", "-o", "model", message="exists already")
+    refuse(tmp_path, NAME, "export", "-o", "model", message="already exists")
     run(tmp_path, NAME, "export/export.meta", "-o", "model", "--force")
     assert is_whole(tmp_path / "model", tmp_path / "export")
 

@@ -77,10 +77,10 @@ def test_some_are_in_that_form_already(runs: Path) -> None:
     (runs / "runs" / "checkpoint").unlink()
     ckpttool.save_checkpoint(str(runs / "runs" / "new-1"), {"w": np.zeros(2)})
     done = run(runs, NAME, "runs", "-o", "out")
-    assert "new-1: 1 tensor, in that form already; wrote out/new-1" in done.err
+    assert "new-1: 1 tensor, already in that form; wrote out/new-1" in done.err
     assert everything(runs / "out/new-1") == everything(runs / "runs/new-1")
     assert not (runs / "out" / "checkpoint").exists()
-    refuse(runs, NAME, "out", "-o", "again", message="out: it is in that form already")
+    refuse(runs, NAME, "out", "-o", "again", message="out: already in that form")
     run(runs, NAME, "out", "-o", "again", "--shards", "2")
 
 
@@ -113,18 +113,18 @@ def test_into_a_folder_that_has_others(runs: Path) -> None:
     (runs / "out").mkdir()
     (runs / "out" / "mine-1.index").write_bytes(b"")
     (runs / "out" / "checkpoint").write_text('model_checkpoint_path: "mine-1"\n', encoding="utf-8")
-    refuse(runs, NAME, "runs", "-o", "out", message="out/checkpoint: a state file exists already")
+    refuse(runs, NAME, "runs", "-o", "out", message="out/checkpoint: a state file already exists")
     run(runs, NAME, "runs", "-o", "out", "--update-state")
     new = read_state(str(runs / "out"))
     assert new.model_checkpoint_path == "model.ckpt-7"
     assert new.all_model_checkpoint_paths[-3:] == CHECKPOINTS
-    refuse(runs, NAME, "runs", "-o", "out", message="exists already")
+    refuse(runs, NAME, "runs", "-o", "out", message="already exists")
     run(runs, NAME, "runs", "-o", "out", "--force")
     assert read_state(str(runs / "out")).all_model_checkpoint_paths == CHECKPOINTS
 
 
 def test_into_itself(runs: Path) -> None:
-    refuse(runs, NAME, "runs", "-o", "runs", message="a state file exists already")
+    refuse(runs, NAME, "runs", "-o", "runs", message="a state file already exists")
     run(runs, NAME, "runs", "-o", "runs", "--force")
     for name in CHECKPOINTS:
         with ckpttool.open_checkpoint(runs / "runs" / name) as read:
@@ -136,9 +136,9 @@ def test_into_itself(runs: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("-o", "no/such/out"), "no/such: there is no such folder"),
+        (("-o", "no/such/out"), "no/such: no such folder"),
         (("-o", "file"), "file: not a folder"),
-        (("-o", "out", "--to", "name-based"), "name-based already"),
+        (("-o", "out", "--to", "name-based"), "already name-based"),
         (("-o", "out", "--map", "map"), "the rule 'dense=layer' matches nothing"),
     ],
 )

@@ -327,7 +327,7 @@ def test_a_map_goes_to_rename_as_it_is(folder: str, tmp_path: Path) -> None:
     assert ckpt("diff", "out/x", "out/other", "--exact", folder=home).code == 0
     # A file that is there stays as it is.
     again = ckpt("diff", "ckpts", "out/other", "--rename-map", "m.json", folder=home)
-    assert again.code == 2 and "m.json: it exists already" in again.err and again.out == ""
+    assert again.code == 2 and "m.json: already exists" in again.err and again.out == ""
     words = ("diff", "one", "two", "--rename-map", "m.json", "--force", "-q")
     assert ckpt(*words, folder=home).code == 1
     assert json.loads((tmp_path / "home" / "m.json").read_text()) != {"net/l1": "net/dense"}

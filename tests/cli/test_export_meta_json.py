@@ -196,11 +196,11 @@ def test_an_unknown_type_is_carried(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "problem"),
     [
-        (["--to", "pb", "--compact", META], "--indent and --compact go with JSON"),
+        (["--to", "pb", "--compact", META], "--indent and --compact need JSON"),
         (["--to", "pbtxt", "--elide-constants", META], "go with JSON"),
-        (["--indent", "1", "--compact", META], "exclude each other"),
+        (["--indent", "1", "--compact", META], "cannot be combined"),
         (["--saved-model", "--tag-set", "a", META], "--tag-set and --select take a part"),
-        (["--force", META], "--force goes with -o"),
+        (["--force", META], "--force needs -o"),
         (["--indent", "17", META], "0<=x<=16"),
         ([], "Missing argument 'META'"),
         (["gone"], "no such"),
@@ -228,7 +228,7 @@ def test_bad_input(tmp_path: Path) -> None:
 
 def test_files_are_not_replaced(tmp_path: Path) -> None:
     (tmp_path / "x.json").write_text("old")
-    assert "it exists already; --force replaces it" in refused(
+    assert "already exists; use --force to replace it" in refused(
         META, "-o", "x.json", folder=tmp_path
     )
     assert (tmp_path / "x.json").read_text() == "old"
@@ -248,7 +248,7 @@ def test_bytes_do_not_go_to_a_terminal() -> None:
     os.close(side)
     os.close(main)
     assert done.returncode == 2
-    assert b"bytes are not for a terminal; -o FILE says where to write" in done.stderr
+    assert b"will not print bytes on a terminal; use -o FILE" in done.stderr
 
 
 def test_a_reader_that_goes_away() -> None:

@@ -145,7 +145,7 @@ def test_missing_shards_are_said_and_do_not_matter(tmp_path: os.PathLike[str]) -
         ([GUIDE, "net/l1/kernle"], "nearest: 'net/l1/kernel'"),
         ([GUIDE, "re:("], "re:("),
         ([GUIDE, "--kind", "wieght"], "nearest: 'weight'"),
-        ([GUIDE, "--collapse", "--depth", "1"], "exclude each other"),
+        ([GUIDE, "--collapse", "--depth", "1"], "cannot be combined"),
         ([GUIDE, "--tree", "--format", "csv"], "--tree prints as"),
         ([GUIDE, "-d", "net"], "--checkpoints lists checkpoints"),
         ([GUIDE, "--sort", "color"], "--sort"),

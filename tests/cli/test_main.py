@@ -179,7 +179,7 @@ def test_each_command_in_the_table_can_be_imported() -> None:
         (["probe", "a", "--format", "xml"], "ckpt probe: Invalid value for '--format'"),
         (["probe", "a", "--color", "blue"], "ckpt probe: Invalid value for '--color'"),
         (["probe", "bad"], "ckpt: bad path\n"),
-        (["probe", "a", "--kind", "slots"], "ckpt: no kind is called 'slots'; nearest: 'slot'\n"),
+        (["probe", "a", "--kind", "slots"], "ckpt: unknown kind 'slots'; nearest: 'slot'\n"),
         (["probe", "a", "re:("], "ckpt: 're:(' is not a regular expression"),
         (["probe", "a", "@/nothing/here"], "ckpt: /nothing/here: no such file\n"),
     ],

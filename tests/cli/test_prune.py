@@ -219,7 +219,14 @@ def test_what_cannot_be_done(words: list[str], message: str, here: Path) -> None
 
 
 def test_something_has_to_say_what_goes(here: Path) -> None:
-    refuse(here, "prune", "ckpts", *NEW, message="nothing says what to drop", lines=2)
+    refuse(
+        here,
+        "prune",
+        "ckpts",
+        *NEW,
+        message="nothing to drop: give --drop, --keep, --slots, --optimizer or --weights-only",
+        lines=2,
+    )
 
 
 def test_nothing_of_a_kind_is_no_error(here: Path) -> None:

@@ -118,11 +118,11 @@ def test_permissions_are_those_of_the_source(objects: tuple[str, ...], here: Pat
     [
         ("ckpts", "a name for the checkpoint must follow"),
         ("ckpts/", "a name for the checkpoint must follow"),
-        ("", "an empty path names no checkpoint"),
-        ("ckpts/ckpt-9", "it exists already"),
-        ("ckpts/ckpt-9.index", "it exists already"),
+        ("", "the path is empty"),
+        ("ckpts/ckpt-9", "already exists"),
+        ("ckpts/ckpt-9.index", "already exists"),
         ("model.ckpt-3.meta/x", "model.ckpt-3.meta: not a folder"),
-        ("x/y/z", "x: there is no such folder"),
+        ("x/y/z", "x: no such folder"),
     ],
 )
 def test_where_nothing_can_be_written(
@@ -135,8 +135,8 @@ def test_where_nothing_can_be_written(
 @pytest.mark.parametrize("file", ["new.index", "new.data-00000-of-00005", "new.meta"])
 def test_what_is_there_stays_unless_forced(file: str, either: tuple[str, ...], here: Path) -> None:
     (here / file).write_bytes(b"mine")
-    refuse(here, *either, "-o", "new", message=f"{file}: it exists already")
-    refuse(here, *either, "-o", "new", "-n", message=f"{file}: it exists already")
+    refuse(here, *either, "-o", "new", message=f"{file}: already exists")
+    refuse(here, *either, "-o", "new", "-n", message=f"{file}: already exists")
     run(here, *either, "-o", "new", "--force")
     run(here, *either, "-o", "other")
     assert values(here / "new") == values(here / "other")
@@ -206,11 +206,11 @@ def test_a_dry_run_without_a_destination(work: tuple[str, ...], here: Path) -> N
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ((), "either -o DST or --in-place says where to write"),
-        (("-o", "new", "--in-place"), "either -o DST or --in-place says where to write"),
-        (("-n", "-o", "new", "--in-place"), "either -o DST or --in-place says where to write"),
-        (("--in-place", "--force"), "--force and --data go with -o"),
-        (("--in-place", "--data", "copy"), "--force and --data go with -o"),
+        ((), "give either -o DST or --in-place"),
+        (("-o", "new", "--in-place"), "give either -o DST or --in-place"),
+        (("-n", "-o", "new", "--in-place"), "give either -o DST or --in-place"),
+        (("--in-place", "--force"), "--force and --data need -o"),
+        (("--in-place", "--data", "copy"), "--force and --data need -o"),
         (("-o", "new", "--data", "move"), "--data"),
         (("-o", "new", "--meta", "keep"), "--meta"),
         (("-o", "new", "--format", "yaml"), "--format"),

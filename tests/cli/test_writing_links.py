@@ -229,7 +229,7 @@ def test_a_folder_whose_state_file_leads_elsewhere(
         refuse(tmp_path, name, typed, *words, "--in-place", *more, message="outside of its folder")
     plain(tmp_path / "run")
     done = run(tmp_path, name, typed, *words, "--in-place")
-    assert "the checkpoint of that name beside it was taken" in done.err
+    assert "using the checkpoint of that name beside it" in done.err
     assert folder_contents(tmp_path / "outside") == before
     assert values(tmp_path / "run/m") != values(tmp_path / "outside/m")
 

@@ -84,13 +84,13 @@ def play(
             write(False)
     except CkptError as error:
         done = False
-        assert "exists already" in str(error)
+        assert "already exists" in str(error)
     if not running:
         return False
     ended = running[0].result(30)
     assert (ended.code, done) in ((0, False), (2, True)), (at, ended, done)
     if ended.code:
-        assert ended.err.endswith("it exists already\n"), ended.err
+        assert ended.err.endswith("already exists\n"), ended.err
         assert ended.err.count("\n") == 1
     oracle.check(done=True)
     return True

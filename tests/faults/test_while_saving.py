@@ -117,7 +117,7 @@ class Scene:
 def check_refusal(scene: Scene, at: int) -> None:
     """Check that an operation ended for the right reason."""
     assert isinstance(scene.error, (ChangedError, SurgeryError)), (at, repr(scene.error))
-    assert re.search("changed while|being written|somebody else writes", str(scene.error)), (
+    assert re.search("changed while|being written|another process writes", str(scene.error)), (
         at,
         scene.error,
     )

@@ -83,7 +83,7 @@ def older() -> Iterator[Older]:
 def test_what_is_made_of_old_ones_for_the_older(older: Older, path: str, tmp_path: Path) -> None:
     """What TensorFlow 1 wrote stays readable by it."""
     if not is_old(path):
-        pytest.skip("TensorFlow 2 wrote it, or it is no checkpoint")
+        pytest.skip("TensorFlow 2 wrote it, or it is not a checkpoint")
     for made in make(path, tmp_path):
         if made.outcome.code:
             continue

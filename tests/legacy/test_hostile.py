@@ -245,7 +245,7 @@ BOMBS: dict[str, tuple[Callable[[], bytes] | None, str]] = {
             description(described(b"t", U8, (1,))),
             record(b"t", [FULL], varints(7, [1]), extra=bytes_field(3, varints(7, [2]))),
         ),
-        "comes twice",
+        "is repeated",
     ),
     "NaNs by the thousand": (
         lambda: tensor(F32, (5000,), packed(5, struct.pack("<f", -1) * 5000)),

@@ -17,7 +17,7 @@ from ckpttool.render.jsonout import encode, write_json, write_jsonl
 
 
 def refuse(constant: str) -> NoReturn:
-    raise AssertionError(f"{constant} is no JSON")
+    raise AssertionError(f"{constant} is not JSON")
 
 
 def parse(text: str) -> Any:

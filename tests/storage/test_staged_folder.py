@@ -46,9 +46,9 @@ class TestDestination:
     @pytest.mark.parametrize(
         ("where", "reason"),
         [
-            ("file", "exists already and is not a folder"),
-            ("link", "exists already and is not a folder"),
-            ("full", "exists already|no SavedModel, and nothing else is replaced"),
+            ("file", "exists and is not a folder"),
+            ("link", "exists and is not a folder"),
+            ("full", "already exists|is not a SavedModel; not replaced"),
             ("00000123", "shares a folder with the export"),
             ("00000123/model", "shares a folder with the export"),
             ("00000123/../00000123/.", "name the folder"),
@@ -103,7 +103,7 @@ class TestDestination:
             true_rename(source, destination, **folders)
 
         monkeypatch.setattr(os, "rename", rename)
-        with refused(DestinationError, "exists already"):
+        with refused(DestinationError, "already exists"):
             prepare_export(str(sample), str(model)).write()
         assert tree(model) == {"theirs": b""}
         assert sorted(os.listdir(tmp_path)) == ["00000123", "model"]
@@ -121,7 +121,7 @@ class TestReplacing:
         return folder
 
     def test_the_whole_folder_is_replaced(self, sample: Path, model: Path) -> None:
-        with refused(DestinationError, "it exists already"):
+        with refused(DestinationError, "already exists"):
             prepare_export(str(sample), str(model)).write()
         receipt = prepare_export(str(sample), str(model), force=True).write()
         assert is_whole(model, sample)

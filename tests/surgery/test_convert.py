@@ -122,7 +122,7 @@ def test_objects_become_names(to: TargetForm, tmp_path: Path) -> None:
 
 
 def test_names_are_no_objects() -> None:
-    with open_checkpoint(bundle(NAMES).prefix) as ckpt, refused(SurgeryError, "name-based already"):
+    with open_checkpoint(bundle(NAMES).prefix) as ckpt, refused(SurgeryError, "already name-based"):
         plan_conversion(ckpt, "name-based")
 
 
@@ -269,7 +269,7 @@ def test_state_files_that_are_there(tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "checkpoint").write_bytes(b"mine")
     source = copy_v1(SINGLE, tmp_path / "src")
-    with refused(DestinationError, "a state file exists already"):
+    with refused(DestinationError, "a state file already exists"):
         carried_state(os.path.dirname(source), str(tmp_path / "out"), force=False)
     state = carried_state(os.path.dirname(source), str(tmp_path / "out"), force=True)
     assert state is not None

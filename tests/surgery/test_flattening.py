@@ -194,12 +194,12 @@ def test_rules_that_cannot_be(tmp_path: Path) -> None:
             flattened(prefix, {old: "x"})
     with pytest.raises(KeyCollisionError, match="'net/b', 'net/w' would both be called 'net/b'"):
         flattened(prefix, {"net/w": "net/b"})
-    with pytest.raises(SurgeryError, match="that name is for the object graph"):
+    with pytest.raises(SurgeryError, match="that name is reserved for the object graph"):
         flattened(prefix, {"net/w": GRAPH_KEY})
 
 
 def test_wrong_style(tmp_path: Path) -> None:
-    with pytest.raises(SurgeryError, match="it is name-based already"):
+    with pytest.raises(SurgeryError, match="already name-based"):
         flattened(name_based(tmp_path / "src", ["w"]))
 
 

@@ -108,7 +108,7 @@ class Selector:
         self.kinds = frozenset(kinds)
         for kind in sorted(self.kinds.difference(KINDS)):
             meant = nearest(kind, KINDS, limit=1) or KINDS
-            raise SelectionError(f"no kind is called '{kind}'; nearest: {quoted(meant)}")
+            raise SelectionError(f"unknown kind '{kind}'; nearest: {quoted(meant)}")
         self.steps = tuple(map(_parsed, rules))
 
     @classmethod

@@ -136,7 +136,7 @@ def _enum(field: FieldPlan, value: object, step: Step) -> int:
         return _whole(value, step)
     except FaultError:
         raise FaultError(
-            step, f"{name_of_value(value)} is no value of the enum {field.enum_name}"
+            step, f"{name_of_value(value)} is not a value of the enum {field.enum_name}"
         ) from None
 
 

@@ -185,7 +185,7 @@ def survey(
         if each.key in chosen:
             raise each.error
     if not chosen and any(part.rows for part in both):
-        raise SelectionError("nothing is left to check: no tensor is selected")
+        raise SelectionError("no tensor is selected")
     if isinstance(rows, BundleRows):
         found = rows.only(bytes(map(chosen.__contains__, rows.keys))).by_key
     else:

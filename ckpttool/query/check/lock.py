@@ -70,7 +70,7 @@ class LockRows(Mapping[str, TensorRow]):
             number: its position.
 
         Raises:
-            CorruptError: the key comes a second time.
+            CorruptError: the key occurs twice.
             _FaultError: it is no tensor of a lock.
         """
         if not isinstance(value, dict):
@@ -160,7 +160,7 @@ class LockRows(Mapping[str, TensorRow]):
                 raise _FaultError(f": it has no member {name}")
         key = _text(value["key"], ".key")
         if self._positions.setdefault(key, number) != number:
-            raise CorruptError(f"tensors[{number}]: the key comes a second time", key=key)
+            raise CorruptError(f"tensors[{number}]: the key occurs twice", key=key)
         path = value["object_path"]
         if path is None:
             self._named.append(_NO_PATH)
@@ -363,7 +363,7 @@ def _word(value: object, where: str) -> str:
     if not 0 < len(value) <= _MAX_WORD:
         raise _FaultError(f"{where}: a text of {len(value)} characters")
     if not (value.isascii() and value.isprintable()):
-        raise _FaultError(f"{where}: '{value}' is no word")
+        raise _FaultError(f"{where}: '{value}' is not a word")
     return value
 
 

@@ -100,7 +100,7 @@ def diff_series(
     path = path_text(folder)
     there = [files for files in list_by_step(path) if not files.shadowed]
     if not there:
-        raise NotFoundError("there is no checkpoint in the folder", path=path)
+        raise NotFoundError("no checkpoint in the folder", path=path)
     problems: list[CkptError] = []
     damaged: list[tuple[str, DamagedRow]] = []
     found: list[StepRow] = []

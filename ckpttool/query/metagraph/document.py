@@ -194,7 +194,7 @@ def _read_back(staged: StagedFile, expected: str) -> None:
         for piece in file.chunks(0, file.size):
             digest.update(piece)
     if digest.hexdigest() != expected:
-        raise CorruptError("what was read back is not what was written", path=staged.path)
+        raise CorruptError("the file does not read back as written", path=staged.path)
 
 
 def _check_destination(source: str, path: str, *, force: bool) -> None:
@@ -203,7 +203,7 @@ def _check_destination(source: str, path: str, *, force: bool) -> None:
     if os.path.exists(path) and os.path.exists(source) and os.path.samefile(source, path):
         raise DestinationError("it is the file that is read", path=path)
     if os.path.lexists(path) and not force:
-        raise DestinationError("it exists already; --force replaces it", path=path)
+        raise DestinationError("already exists; use --force to replace it", path=path)
 
 
 def _in_slices(data: bytes, write: Callable[[bytes], object]) -> None:

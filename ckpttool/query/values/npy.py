@@ -158,6 +158,6 @@ def _check_destination(ckpt: Checkpoint, path: str, *, force: bool) -> None:
             if os.path.samefile(file, path):
                 raise DestinationError("it is a file of the checkpoint itself", path=path)
     if os.path.lexists(path) and not force:
-        raise DestinationError("it exists already; --force replaces it", path=path)
+        raise DestinationError("already exists; use --force to replace it", path=path)
     if os.path.isdir(path):
         raise DestinationError("it is a folder", path=path)

@@ -176,4 +176,4 @@ def _in_folder(typed: str) -> list[Subject]:
 
 
 def _no_checkpoint(folder: str) -> Finding:
-    return finding("no-checkpoint", "there is no checkpoint in the folder", folder)
+    return finding("no-checkpoint", "no checkpoint in the folder", folder)

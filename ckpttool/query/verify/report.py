@@ -45,7 +45,7 @@ class Subject:
         if self.location is not None:
             return self.location
         if self.files is None:
-            raise ValueError(f"'{self.prefix}' is no checkpoint")
+            raise ValueError(f"'{self.prefix}' is not a checkpoint")
         return location_of(self.files)
 
 

@@ -248,7 +248,7 @@ class _Export:
         path = os.path.join(folder, SAVED_MODEL_NAME)
         with RandomAccessFile(path) as file:
             if file.read_at(0, file.size) != self._model.data:
-                raise CorruptError("the file reads back otherwise than written", path=path)
+                raise CorruptError("the file does not read back as written", path=path)
 
     def receipt(self, destination: str) -> ExportReceipt:
         """Return the receipt before writing."""
@@ -294,25 +294,25 @@ def _checked(destination: str, folder: str, *, force: bool) -> str:
     """Return the destination without a final slash, if a SavedModel may be written there."""
     path = destination.rstrip(os.sep)
     if os.path.basename(path) in ("", os.curdir, os.pardir):
-        raise DestinationError("name the folder that is to be made", path=destination)
+        raise DestinationError("name the folder to create", path=destination)
     try:
         real, source = os.path.realpath(path), os.path.realpath(folder)
     except ValueError as error:
         raise file_error(error, path) from error
     if os.path.commonpath([real, source]) in (real, source):
-        raise DestinationError("it shares a folder with the export", path=path)
+        raise DestinationError("shares a folder with the export", path=path)
     if not os.path.lexists(path):
         return path
     if os.path.islink(path) or not os.path.isdir(path):
-        raise DestinationError("it exists already and is not a folder", path=path)
+        raise DestinationError("exists and is not a folder", path=path)
     try:
         names = os.listdir(path)
     except OSError as error:
         raise file_error(error, path) from error
     if names and not force:
-        raise DestinationError("it exists already", path=path)
+        raise DestinationError("already exists", path=path)
     if names and not any(name in names for name in SAVED_MODEL_NAMES):
-        raise DestinationError("it is no SavedModel, and nothing else is replaced", path=path)
+        raise DestinationError("exists and is not a SavedModel; not replaced", path=path)
     return path
 
 

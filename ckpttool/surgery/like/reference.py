@@ -51,7 +51,7 @@ def follow(
             another dtype or shape than its place, or it is not certain which place a name means.
     """
     if plan.graph is not None:
-        raise SurgeryError("it is object-based already", path=plan.source.prefix)
+        raise SurgeryError("already object-based", path=plan.source.prefix)
     places = Places(reference)
     matching = Matching(plan, places)
     matching.by_rules(rules)

@@ -211,14 +211,14 @@ def _read_back(layout: Layout, prefix: str) -> None:
     found = dict(written.entries.items())
     same = written.header == layout.header and found.keys() == layout.entries.keys()
     if not same or any(found[key] != entry for key, entry in layout.entries.items()):
-        raise CorruptError("the index reads back otherwise than written", path=written.path)
+        raise CorruptError("the index does not read back as written", path=written.path)
     for key, slices in layout.slices.items():
         if tuple(written.slice_entries(key)) != slices:
-            raise CorruptError(
-                "slices read back otherwise than written", path=written.path, key=key
-            )
+            raise CorruptError("slices do not read back as written", path=written.path, key=key)
     for shard in layout.shards:
         with RandomAccessFile(shard.path) as file:
             size = file.size
         if size != shard.bytes:
-            raise CorruptError("the data shard has another size than written", path=shard.path)
+            raise CorruptError(
+                "the data shard does not have the size that was written", path=shard.path
+            )

@@ -90,7 +90,7 @@ def check_space(destination: str, size: int) -> None:
         raise file_error(error, folder) from error
     free = disk.f_bavail * disk.f_frsize
     if size > free:
-        raise DestinationError(f"{size} bytes are to be copied, {free} are free", path=folder)
+        raise DestinationError(f"{size} bytes to copy, but only {free} are free", path=folder)
 
 
 def copy_extent(

@@ -165,7 +165,9 @@ class PlannedState:
 
             def refuse_changed(before: bytes | None = before) -> None:
                 if _read_bytes(self.path)[0] != before:
-                    raise ChangedError("others keep changing the state file", path=self.path)
+                    raise ChangedError(
+                        "other processes keep changing the state file", path=self.path
+                    )
 
             text = format_state(self._state())
             with StagedFiles() as staged:

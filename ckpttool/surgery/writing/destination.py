@@ -41,14 +41,14 @@ def check_destination(plan: Plan, prefix: str, *, generation: Generation, force:
     """
     folder = os.path.dirname(prefix)
     if not prefix:
-        raise DestinationError("an empty path names no checkpoint")
+        raise DestinationError("the path is empty")
     if not os.path.basename(prefix) or os.path.isdir(prefix):
-        raise DestinationError("a folder; a name for the checkpoint must follow", path=prefix)
+        raise DestinationError("this is a folder; add a name for the checkpoint", path=prefix)
     if os.path.lexists(folder) and not os.path.isdir(folder):
         raise DestinationError("not a folder", path=folder)
     above = os.path.dirname(folder)
     if above and not os.path.isdir(above):
-        raise MissingFileError("there is no such folder", path=above)
+        raise MissingFileError("no such folder", path=above)
     bundle = [path for path in (index_path(prefix), *find_shards(prefix)) if os.path.lexists(path)]
     legacy = _legacy_at(prefix)
     there = bundle if generation == "V2" else [*bundle, *legacy]
@@ -56,14 +56,14 @@ def check_destination(plan: Plan, prefix: str, *, generation: Generation, force:
     own = _own_files(plan) if there else []
     for path in there:
         if any(_same_name(path, other) for other in own) or _same_file(path, own[0]):
-            raise DestinationError("it shares a file with the source", path=path)
+            raise DestinationError("shares a file with the source", path=path)
     # A bundle may get the name of its V1 source: they share no file.
     present = [*bundle, *old_files(plan, prefix).files]
     meta = prefix + META_SUFFIX
     if os.path.lexists(meta) and not _same_name(meta, plan.source.prefix + META_SUFFIX):
         present.append(meta)
     if present and not force:
-        raise DestinationError("it exists already", path=present[0])
+        raise DestinationError("already exists", path=present[0])
     if generation == "V1" and bundle:
         raise DestinationError("a checkpoint of format V2 would be found in its place", path=prefix)
     if not force:
@@ -85,7 +85,7 @@ def refuse_in_place(plan: Plan) -> None:
         )
     if leads_elsewhere(plan.source.location):
         raise SurgeryError(
-            f"the checkpoint that is meant lies outside of that folder: '{plan.source.prefix}'; to"
+            f"the checkpoint lies outside this folder: '{plan.source.prefix}'; to"
             " change it, name it itself",
             path=plan.source.location.typed,
         )

@@ -157,11 +157,11 @@ class NewLegacy:
             if not os.path.lexists(path) or (self._in_place and os.path.realpath(path) in own):
                 continue
             if os.path.realpath(path) in own:
-                raise DestinationError("it shares a file with the source", path=path)
+                raise DestinationError("shares a file with the source", path=path)
             if not (force and old.replaceable(path, count)):
                 torn = old.replaceable(path, count)
-                why = "a checkpoint that is not complete" if torn else "it is no checkpoint"
-                raise DestinationError(f"it exists already; {why}", path=path)
+                why = "a checkpoint that is not complete" if torn else "it is not a checkpoint"
+                raise DestinationError(f"already exists; {why}", path=path)
 
 
 class _Bytes:

@@ -52,7 +52,7 @@ class Undo:
                     # Without links there was no way to keep the old one.
                     error.message += f"; '{self._path}' is written all the same"
             elif now is not None and now[:2] == self._ours[:2] and isinstance(error, CkptError):
-                raise SurgeryError("somebody else writes to it", path=self._path)
+                raise SurgeryError("another process writes to it", path=self._path)
         self._folder.remove(self._old)
         if left and isinstance(error, CkptError):
             what = "of no checkpoint" if self._before is None else "not of the old one"

@@ -176,7 +176,7 @@ def test_kinds_narrow_down(
 
 
 def test_an_unknown_kind_is_an_error_that_names_the_nearest() -> None:
-    with pytest.raises(SelectionError, match="no kind is called 'slots'; nearest: 'slot'"):
+    with pytest.raises(SelectionError, match="unknown kind 'slots'; nearest: 'slot'"):
         Selector(kinds=["slots"])
     with pytest.raises(SelectionError, match=r"'weight'.*'other'"):
         Selector(kinds=["zzzzzz"])

@@ -164,10 +164,10 @@ WRONG: dict[str, tuple[str | bytes, str]] = {
     "half a pair": (document(tensor(key="\ud800")), "tensors[0].key: half a surrogate pair"),
     "a byte in disguise": (document(tensor(key="\udcff")), "tensors[0].key: half a surrogate"),
     "object path": (document(tensor(object_path=1)), "tensors[0].object_path: text or base64"),
-    "key twice": (document(TENSOR, TENSOR), "key 'w': tensors[1]: the key comes a second time"),
+    "key twice": (document(TENSOR, TENSOR), "key 'w': tensors[1]: the key occurs twice"),
     "key twice, spelled": (
         document(TENSOR, tensor(key={"base64": "dw=="})),
-        "key 'w': tensors[1]: the key comes a second time",
+        "key 'w': tensors[1]: the key occurs twice",
     ),
     "crc32c short": (document(tensor(crc32c="123")), "tensors[0].crc32c: eight hexadecimal digits"),
     "crc32c number": (document(tensor(crc32c=123)), "tensors[0].crc32c: eight hexadecimal digits"),

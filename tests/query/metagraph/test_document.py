@@ -134,7 +134,7 @@ def test_destinations(tmp_path: Path) -> None:
     (tmp_path / "link").hardlink_to(source)
     document = read_graph(str(source))
     for name, problem in (
-        ("other", "it exists already; --force"),
+        ("other", "already exists; --force"),
         ("link", "the file that is read"),
         ("graph.meta", "the file that is read"),
     ):
@@ -160,7 +160,7 @@ def test_what_was_written_is_read_back(tmp_path: Path, monkeypatch: pytest.Monke
         return found
 
     monkeypatch.setattr(metajson, "write_graph", damaging)
-    with pytest.raises(CorruptError, match="what was read back is not what was written"):
+    with pytest.raises(CorruptError, match="the file does not read back as written"):
         save_graph(read_graph(META), "json", str(tmp_path / "x.json"))
     assert os.listdir(tmp_path) == []
 

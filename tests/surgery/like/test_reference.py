@@ -454,7 +454,7 @@ def test_wrong_styles(tmp_path: Path) -> None:
     with pytest.raises(SurgeryError, match="the reference has no object graph") as caught:
         followed(names, names)
     assert caught.value.path == names
-    with pytest.raises(SurgeryError, match="it is object-based already"):
+    with pytest.raises(SurgeryError, match="already object-based"):
         followed(objects, objects)
 
 

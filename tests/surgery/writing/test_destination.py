@@ -53,7 +53,7 @@ def test_what_may_be_typed(typed: str, prefix: str) -> None:
         ("new", None, ""),
         ("made/new", None, ""),
         ("src/new", None, ""),
-        ("no/such/new", MissingFileError, "there is no such folder"),
+        ("no/such/new", MissingFileError, "no such folder"),
         ("src", DestinationError, "a name for the checkpoint must follow"),
         ("made/", DestinationError, "a name for the checkpoint must follow"),
         ("file/new", DestinationError, "not a folder"),
@@ -91,7 +91,7 @@ def test_what_is_there(there: str, generation: Generation, source: str, tmp_path
     made = write_v1(tmp_path / "old", {"w": np.zeros(2, np.float32)})
     os.rename(made, tmp_path / there)
     prefix = str(tmp_path / "q")
-    with refused(DestinationError, "exists already") as caught:
+    with refused(DestinationError, "already exists") as caught:
         check(source, prefix, generation)
     assert caught.value.path == str(tmp_path / there)
     bundle = there.startswith(("q.index", "q.data"))
@@ -120,7 +120,7 @@ def test_the_source(
     if mixed and (force or name != "other/h"):
         check(source, prefix, generation, force=force)  # its files have other names
     else:
-        with refused(DestinationError, "shares a file with the source|exists already"):
+        with refused(DestinationError, "shares a file with the source|already exists"):
             check(source, prefix, generation, force=force)
 
 

@@ -307,11 +307,11 @@ def test_a_file_of_a_source_in_several_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("there", "count", "force", "reason"),
     [
-        (None, 1, False, "exists already"),
+        (None, 1, False, "already exists"),
         (None, 1, True, None),
         (None, 2, True, None),
         (1, 1, True, None),
-        (2, 2, False, "exists already"),
+        (2, 2, False, "already exists"),
         (2, 2, True, None),
         (2, 1, True, None),
         (2, 3, True, None),
@@ -350,7 +350,7 @@ def test_a_torn_set_is_mended(left: str, count: int, source: str, tmp_path: Path
     if left == "claim only":
         last.unlink()
     options = WriteOptions(recoding=Recoding(shards=count))
-    nothing_written(source, tmp_path / "q", DestinationError, "exists already", options=options)
+    nothing_written(source, tmp_path / "q", DestinationError, "already exists", options=options)
     with open_checkpoint(source) as ckpt:
         prepare(Plan.of(ckpt), str(tmp_path / "q"), replace(options, force=True)).write()
     assert everything(tmp_path / "q") == everything(source)
@@ -372,7 +372,7 @@ def test_files_of_that_name_that_hold_something_else(source: str, tmp_path: Path
 def test_over_what_is_no_checkpoint(force: bool, source: str, tmp_path: Path) -> None:
     (tmp_path / "q").write_bytes(b"a letter")
     options = WriteOptions(force=force)
-    nothing_written(source, tmp_path / "q", DestinationError, "exists already", options=options)
+    nothing_written(source, tmp_path / "q", DestinationError, "already exists", options=options)
 
 
 @pytest.mark.parametrize("force", [False, True])
@@ -382,7 +382,7 @@ def test_a_bundle_of_that_name(force: bool, source: str, tmp_path: Path) -> None
         source,
         tmp_path / "q",
         DestinationError,
-        "V2 would be found in its place" if force else "exists already",
+        "V2 would be found in its place" if force else "already exists",
         options=WriteOptions(force=force),
     )
 

@@ -124,7 +124,7 @@ def test_what_was_linked_before_can_be_replaced(small: str, tmp_path: Path) -> N
     """A second try after a first one that was not what was wanted."""
     target = str(tmp_path / "q")
     write(small, target, WriteOptions("hardlink"), "a=first")
-    with pytest.raises(DestinationError, match="exists already"):
+    with pytest.raises(DestinationError, match="already exists"):
         write(small, target, WriteOptions("hardlink"), "a=second")
     write(small, target, WriteOptions("hardlink", force=True), "a=second")
     assert stored(target)["second", ""] == stored(small)["a", ""]
@@ -139,7 +139,7 @@ IN_THE_WAY = ["q.index", "q.data-00000-of-00001", "q.data-00003-of-00007", "q.me
 @pytest.mark.parametrize("name", IN_THE_WAY)
 def test_what_is_there_stays(small: str, tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_bytes(b"precious")
-    with pytest.raises(DestinationError, match="exists already") as caught:
+    with pytest.raises(DestinationError, match="already exists") as caught:
         write(small, str(tmp_path / "q"))
     assert caught.value.path == str(tmp_path / name)
     assert (tmp_path / name).read_bytes() == b"precious"

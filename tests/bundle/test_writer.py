@@ -289,7 +289,7 @@ def full_length_from_elsewhere(writer: BundleWriter) -> None:
 SLICE_MISTAKES: list[tuple[Callable[[BundleWriter], None], str]] = [
     (rows("0,2:-"), "gap"),
     (rows("0,2:-", "1,2:-"), "overlap"),
-    (rows("0,2:-", "0,2:-", "2,1:-"), "there already"),
+    (rows("0,2:-", "0,2:-", "2,1:-"), "already exists"),
     (rows("0,2:-", "2,2:-"), "does not fit"),
     (another_shape_of_the_whole, r"slice of int64 \[4, 2\] for a tensor of int32 \[3, 2\]"),
     (another_dtype, "slice of float64"),

@@ -447,7 +447,7 @@ class TestNothingFound:
         assert f"nearest: '{tmp_path}/ckpt-1119'" in complaint(tmp_path / "ckp-1119")
 
     def test_nothing_typed(self) -> None:
-        with pytest.raises(MissingFileError, match="an empty path"):
+        with pytest.raises(MissingFileError, match="the path is empty"):
             locate("")
 
     @pytest.mark.parametrize("typed", ["a\0b", "x" * 5000, "y" * 250, "x/" * 3000])

@@ -55,7 +55,7 @@ def test_a_path_of_windows_in_a_subfolder(folder: Path) -> None:
     write_state(folder, r"run\\ckpt-4", end="\n")
     found = locate(folder)
     assert found.prefix == str(folder / "run/ckpt-4")
-    assert "the checkpoint 'run/ckpt-4' was taken" in found.warnings[0]
+    assert "using the checkpoint 'run/ckpt-4'" in found.warnings[0]
     assert name_here(str(folder), r"run\ckpt-4") is None
 
 

@@ -166,9 +166,9 @@ def test_size_limit(tmp_path: Path) -> None:
     path = tmp_path / "checkpoint"
     with path.open("wb") as file:
         file.truncate(MAX_SIZE + 1)
-    with pytest.raises(CorruptError, match="too many"):
+    with pytest.raises(CorruptError, match="too large"):
         read_state(str(path))
-    with pytest.raises(CorruptError, match="too many"):
+    with pytest.raises(CorruptError, match="too large"):
         parse_state(b" " * (MAX_SIZE + 1))
 
 

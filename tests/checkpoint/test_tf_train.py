@@ -98,7 +98,7 @@ def test_the_latest_of_a_folder_that_was_moved(named: str, tmp_path: os.PathLike
     path = os.path.join(folder, "checkpoint")
     with open(path, "w", encoding="utf-8") as file:
         file.write(f'model_checkpoint_path: "{named}"\n')
-    with pytest.warns(UserWarning, match="does not exist; '.*moved/ckpt-5' was taken"):
+    with pytest.warns(UserWarning, match="does not exist; using '.*moved/ckpt-5'"):
         assert ckpttool.latest_checkpoint(folder) == os.path.join(folder, "ckpt-5")
     with open(path, "w", encoding="utf-8") as file:
         file.write('model_checkpoint_path: "/old/place/gone"\n')

@@ -142,7 +142,7 @@ def test_ignore(lock: str, tmp_path: Path) -> None:
     against(lock, prefix, "--ignore", "step", "--ignore", "more", code=1)
     against(lock, prefix, "--ignore", "step", "--ignore", "more", "--ignore", "net/w", code=0)
     refused(ckpt("check", prefix, "--against", lock, "--ignore", "stepp"), "selects nothing")
-    refused(ckpt("check", prefix, "--against", lock, "--ignore", "**"), "nothing is left to check")
+    refused(ckpt("check", prefix, "--against", lock, "--ignore", "**"), "no tensor is selected")
 
 
 def test_selection(lock: str, tmp_path: Path) -> None:
@@ -153,7 +153,7 @@ def test_selection(lock: str, tmp_path: Path) -> None:
     refused(ckpt("check", prefix, "--against", lock, "nett"), "nearest: 'net'")
     against(lock, prefix, "--kind", "weight", code=0)
     against(lock, prefix, "--kind", "step", code=1)
-    refused(ckpt("check", prefix, "--against", lock, "--kind", "ema"), "nothing is left to check")
+    refused(ckpt("check", prefix, "--against", lock, "--kind", "ema"), "no tensor is selected")
 
 
 @pytest.mark.parametrize(
@@ -315,8 +315,8 @@ def test_no_lock(tmp_path: Path) -> None:
     [
         ((), "there is nothing to check: give --against LOCK, --graph, or --finite"),
         (("--crc",), "there is nothing to check"),
-        (("--finite", "--allow-extra"), "go with --against LOCK"),
-        (("--finite", "--update"), "go with --against LOCK"),
+        (("--finite", "--allow-extra"), "need --against LOCK"),
+        (("--finite", "--update"), "need --against LOCK"),
         (("--against", "x", "--update", "--finite"), "--update checks nothing"),
         (("--against", "x", "--update", "--allow-extra"), "--update checks nothing"),
         (("--against", "x", "--update", "--format", "github"), "--update checks nothing"),

@@ -333,7 +333,7 @@ def test_a_map_goes_to_rename_as_it_is(folder: str, tmp_path: Path) -> None:
     assert json.loads((tmp_path / "home" / "m.json").read_text()) != {"net/l1": "net/dense"}
     assert [name for name in os.listdir(home) if name.endswith(".ckpt-tmp")] == []
     usage = ckpt("diff", "one", "two", "--force", folder=home)
-    assert usage.code == 2 and "--force goes with --rename-map" in usage.err
+    assert usage.code == 2 and "--force needs --rename-map" in usage.err
     line = "$CKPT diff one two --rename-map - | $CKPT rename one --map - -o out/y"
     assert shell(line, folder=home).code == 0
     done = ckpt("diff", "out/y", "two", "--stat", folder=home)

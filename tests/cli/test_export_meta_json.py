@@ -197,9 +197,12 @@ def test_an_unknown_type_is_carried(tmp_path: Path) -> None:
     ("words", "problem"),
     [
         (["--to", "pb", "--compact", META], "--indent and --compact need JSON"),
-        (["--to", "pbtxt", "--elide-constants", META], "go with JSON"),
+        (["--to", "pbtxt", "--elide-constants", META], "need JSON"),
         (["--indent", "1", "--compact", META], "cannot be combined"),
-        (["--saved-model", "--tag-set", "a", META], "--tag-set and --select take a part"),
+        (
+            ["--saved-model", "--tag-set", "a", META],
+            "--saved-model cannot be combined with --tag-set or --select",
+        ),
         (["--force", META], "--force needs -o"),
         (["--indent", "17", META], "0<=x<=16"),
         ([], "Missing argument 'META'"),

@@ -75,7 +75,7 @@ def test_the_schema_is_a_schema() -> None:
         (["--sub", "^a/", "A_"], {"a/b": "A_b", "a/w": "A_w", "a/w/Adam": "A_w/Adam"}),
         (["--sub", "w", "ww"], None),
         (["--sub", r"(.)/w$", r"\1\1/w"], {"a/w": "aa/w", "b/w": "bb/w", "b/c/w": "b/cc/w"}),
-        (["--sub", "(?i)STEP", ""], "leaves nothing"),
+        (["--sub", "(?i)STEP", ""], "makes the name empty"),
         (["--sub", "a/b", "b/a", "--prefix", "t_"], None),
         (["--prefix", "t_", "--sub", "a/b", "b/a"], "matches nothing that an earlier rule has not"),
     ],
@@ -163,7 +163,7 @@ def test_maps_come_through_pipes(named: Path) -> None:
 def test_maps_that_cannot_be_used(text: str | None, message: str, named: Path) -> None:
     if text is not None:
         (named / "map").write_bytes(text.encode("latin-1"))
-    lines = 2 if "no rule" in message else 1
+    lines = 2 if "nothing to rename" in message else 1
     refuse(named, "rename", "m", "--map", "map", *NEW, message=message, lines=lines)
 
 
@@ -188,12 +188,12 @@ def test_maps_that_cannot_be_used(text: str | None, message: str, named: Path) -
         (["ab=_CHECKPOINTABLE_OBJECT_GRAPH"], "that key is reserved for the object graph"),
         (["a=x", "--strict"], "no rule matches 'ab', 'b/c/w', 'b/w', 'step'"),
         (["--table", "tf1-rnn"], "the rule '--table tf1-rnn' matches nothing"),
-        (["--table", "rnn"], "no table is called 'rnn'; nearest: "),
+        (["--table", "rnn"], "unknown table 'rnn'; nearest: "),
         (["--promote-ema"], "there are no averages to promote"),
     ],
 )
 def test_what_cannot_be_done(rules: list[str], message: str, named: Path) -> None:
-    lines = 2 if "no rule says" in message else 1
+    lines = 2 if "nothing to rename" in message else 1
     refuse(named, "rename", "m", *rules, *NEW, message=message, lines=lines)
     refuse(named, "rename", "m", *rules, "--in-place", message=message, lines=lines)
 

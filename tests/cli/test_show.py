@@ -190,7 +190,7 @@ def test_statistics_in_every_format(format: str) -> None:
 def test_values_are_no_table(format: str, keys: list[str]) -> None:
     done = run("show", PREFIX, *keys, "--format", format)
     assert (done.code, done.out) == (2, "")
-    assert f"do not print as {format}" in done.err and "--stats" in done.err
+    assert f"cannot print values as {format}" in done.err and "--stats" in done.err
 
 
 def test_json_values() -> None:

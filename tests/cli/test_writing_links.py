@@ -251,7 +251,7 @@ def test_the_engine_does_not_follow_a_state_file_out_of_its_folder_either(tmp_pa
     before = folder_contents(tmp_path / "outside")
     with (
         ckpttool.open_checkpoint(tmp_path / "run") as ckpt,
-        pytest.raises(ckpttool.CkptError, match="outside of that folder"),
+        pytest.raises(ckpttool.CkptError, match="outside this folder"),
     ):
         prepare(Plan.of(ckpt), None).write()
     assert folder_contents(tmp_path / "outside") == before

@@ -79,8 +79,8 @@ def test_what_python_writes_is_read(value: object) -> None:
         ('{"a":\n  x}', 2, 3, "expecting value"),
         ("{}\n{}", 2, 1, "extra data"),
         ('{"a": 1,\n"b": {"c": 1,\n"c": 2}}', 3, None, "an object has the member 'c' twice"),
-        ('{"NaN": "NaN",\n"b": [NaN]}', 2, None, "NaN is no JSON"),
-        ("[1,\n-Infinity]", 2, None, "-Infinity is no JSON"),
+        ('{"NaN": "NaN",\n"b": [NaN]}', 2, None, "NaN is not JSON"),
+        ("[1,\n-Infinity]", 2, None, "-Infinity is not JSON"),
         ("[\n" * 100_000, 401, None, "nested too deep"),
     ],
 )

@@ -144,7 +144,7 @@ def large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Plan]:
 def test_a_copy_that_cannot_fit_is_refused_at_once(
     tmp_path: Path, large: Plan, compact: bool
 ) -> None:
-    message = f"{1 << 20} bytes are to be copied, {(1 << 20) - 4096} are free"
+    message = f"{1 << 20} bytes to copy, but only {(1 << 20) - 4096} are free"
     with System(tmp_path) as system, pytest.raises(DestinationError, match=message) as caught:
         prepare(large, str(tmp_path / "out"), WriteOptions("copy", compact=compact)).write()
     # Not a byte of the source has been read, and none written.

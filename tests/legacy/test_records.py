@@ -78,7 +78,7 @@ def test_a_record_of_something_else(name: str, part: TensorSlice) -> None:
         (bytes_field(2, bytes_field(1, b"a")), "another slice"),
         (bytes_field(2, DATA[2:13]), "no values"),
         (bytes_field(2, bytes_field(1, b"a") * 2), "is repeated"),
-        (bytes_field(2, number_field(1, 7)), "another form"),
+        (bytes_field(2, number_field(1, 7)), "wrong wire type"),
         (DATA[:-1], "past its end"),
         (b"\x12\xff\xff\xff\xff\x0f", "past its end"),
     ],
@@ -100,7 +100,7 @@ def test_malformed_records(data: bytes, message: str) -> None:
         (META[:-1], CorruptError, "past its end"),
         (handmade.description(b"")[1], CorruptError, "no name"),
         (handmade.description(b"\x0a\x01a" * 2)[1], CorruptError, "is repeated"),
-        (handmade.description(b"\x0a\x01a\x1d1234")[1], CorruptError, "another form"),
+        (handmade.description(b"\x0a\x01a\x1d1234")[1], CorruptError, "wrong wire type"),
         (
             handmade.description(handmade.described(b"a", 1, (2,), [((0, 3),)]))[1],
             CorruptError,

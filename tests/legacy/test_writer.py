@@ -136,11 +136,11 @@ ROW = parse_slice("0,1:-")
     ("add", "message"),
     [
         (lambda w: w.add("", FLOAT, (), refuse), "empty key"),
-        (lambda w: w.add("a", FLOAT, (), refuse), "taken"),
+        (lambda w: w.add("a", FLOAT, (), refuse), "already exists"),
         (lambda w: w.add("\ud800", FLOAT, (), refuse), "not Unicode"),
         (lambda w: w.add("t", FLOAT, (1 << 29,), refuse), "partitioned"),
         (lambda w: w.add("t", INT, (214_748_365,), refuse), "partitioned"),
-        (lambda w: w.add_slice("a", FLOAT, (), TensorSlice(()), refuse), "there already"),
+        (lambda w: w.add_slice("a", FLOAT, (), TensorSlice(()), refuse), "already exists"),
         (lambda w: w.add_slice("a", INT, (), TensorSlice(()), refuse), "a slice of int32"),
         (lambda w: w.add_slice("a", FLOAT, (2, 2), ROW, refuse), r"float32 \[2, 2\]"),
         (lambda w: w.add_slice("t", FLOAT, (2,), ROW, refuse), "another rank"),

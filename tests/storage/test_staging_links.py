@@ -103,7 +103,10 @@ def test_a_folder_is_nobody_elses_until_it_is_there(tmp_path: Path) -> None:
 
 
 def test_another_folder_in_the_place_of_the_staged_one_is_not_published(tmp_path: Path) -> None:
-    with refused(ChangedError, "another folder"), StagedFolder(str(tmp_path / "model")) as staged:
+    with (
+        refused(ChangedError, "replaced the folder"),
+        StagedFolder(str(tmp_path / "model")) as staged,
+    ):
         os.rename(staged.temporary, tmp_path / "taken")
         os.mkdir(staged.temporary)
         staged.publish(replace=False)
@@ -116,7 +119,7 @@ def test_a_link_in_the_place_of_a_staged_file_is_not_published(
 ) -> None:
     other = tmp_path / "other"
     other.write_bytes(b"other")
-    with refused(ChangedError, "another file"), StagedFiles() as staged:
+    with refused(ChangedError, "replaced the file"), StagedFiles() as staged:
         file = staged.create(str(tmp_path / "m.index"))
         file.write(b"index")
         file.sync()
@@ -127,7 +130,7 @@ def test_a_link_in_the_place_of_a_staged_file_is_not_published(
 
 
 def test_a_shard_that_is_exchanged_takes_the_whole_set_with_it(tmp_path: Path) -> None:
-    with refused(ChangedError, "another file"), StagedFiles() as staged:
+    with refused(ChangedError, "replaced the file"), StagedFiles() as staged:
         shard = staged.create(str(tmp_path / "m.data"))
         shard.sync()
         staged.create(str(tmp_path / "m.index"))

@@ -183,9 +183,9 @@ def test_tables_say_what_they_are_for() -> None:
 
 
 def test_a_table_that_does_not_exist() -> None:
-    with pytest.raises(SelectionError, match="no table is called 'tf1-rn'; nearest: 'tf1-rnn'"):
+    with pytest.raises(SelectionError, match="unknown table 'tf1-rn'; nearest: 'tf1-rnn'"):
         load_table("tf1-rn")
-    with pytest.raises(SelectionError, match=r"no table is called '\.\./tables'"):
+    with pytest.raises(SelectionError, match=r"unknown table '\.\./tables'"):
         load_table("../tables")
 
 

@@ -245,7 +245,7 @@ def test_a_pattern_that_selects_nothing(where: str, lock: Lock, tmp_path: Path) 
 
 def test_checking_nothing_is_no_success(lock: Lock, tmp_path: Path) -> None:
     with saved(tmp_path) as ckpt:
-        nothing = "nothing is left to check"
+        nothing = "no tensor is selected"
         with pytest.raises(SelectionError, match=nothing):
             check(ckpt, lock, ignore=["**"])
         with pytest.raises(SelectionError, match=nothing):

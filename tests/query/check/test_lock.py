@@ -123,7 +123,7 @@ WRONG: dict[str, tuple[str | bytes, str]] = {
     "half": (document(TENSOR)[:-20], "it is not JSON"),
     "not UTF-8": (b'{"schema": "\xff"}', "x.lock.json:12: it is not UTF-8"),
     "UTF-16": (document(TENSOR).encode("utf-16"), "x.lock.json:0: it is not UTF-8"),
-    "NaN": ('{"schema": NaN}', "NaN is no JSON"),
+    "NaN": ('{"schema": NaN}', "NaN is not JSON"),
     "deep": ("[" * 200_000, "it is nested too deeply"),
     "deep in a tensor": (
         '{"schema": "ckpt.ls/1", "tensors": ' + '{"a":' * 100_000,
@@ -174,8 +174,8 @@ WRONG: dict[str, tuple[str | bytes, str]] = {
     "slices text": (document(tensor(slices="x")), "tensors[0].slices: an array is wanted"),
     "slice text": (document(tensor(slices=["x"])), "tensors[0].slices[0]: an object is wanted"),
     "slice bare": (document(tensor(slices=[{}])), "tensors[0].slices[0]: it has no member spec"),
-    "dtype with escapes": (document(tensor(dtype="\x1b[2J")), "dtype: '\\x1b[2J' is no word"),
-    "kind with half a pair": (document(tensor(kind="\ud800")), "kind: '\\ud800' is no word"),
+    "dtype with escapes": (document(tensor(dtype="\x1b[2J")), "dtype: '\\x1b[2J' is not a word"),
+    "kind with half a pair": (document(tensor(kind="\ud800")), "kind: '\\ud800' is not a word"),
 }
 for missing in ("key", "object_path", "dtype", "shape", "kind"):
     told = f"tensors[0]: it has no member {missing}"

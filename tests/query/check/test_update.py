@@ -189,7 +189,7 @@ def test_a_changed_value_is_told_where_the_lock_has_checksums(tmp_path: Path) ->
 
 
 def test_nothing_to_write(tmp_path: Path) -> None:
-    with pytest.raises(SelectionError, match="nothing is left"):
+    with pytest.raises(SelectionError, match="no tensor is selected"):
         update(saved(tmp_path), tmp_path / "lock", ignore=["**"])
     assert not (tmp_path / "lock").exists()
 

@@ -134,7 +134,7 @@ def test_destinations(tmp_path: Path) -> None:
     (tmp_path / "link").hardlink_to(source)
     document = read_graph(str(source))
     for name, problem in (
-        ("other", "already exists; --force"),
+        ("other", "already exists; use --force"),
         ("link", "the file that is read"),
         ("graph.meta", "the file that is read"),
     ):

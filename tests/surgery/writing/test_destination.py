@@ -54,8 +54,8 @@ def test_what_may_be_typed(typed: str, prefix: str) -> None:
         ("made/new", None, ""),
         ("src/new", None, ""),
         ("no/such/new", MissingFileError, "no such folder"),
-        ("src", DestinationError, "a name for the checkpoint must follow"),
-        ("made/", DestinationError, "a name for the checkpoint must follow"),
+        ("src", DestinationError, "a name add a name for the checkpoint"),
+        ("made/", DestinationError, "a name add a name for the checkpoint"),
         ("file/new", DestinationError, "not a folder"),
     ],
 )
@@ -79,7 +79,7 @@ def test_places(
 
 @pytest.mark.parametrize("generation", GENERATIONS)
 def test_no_name(generation: Generation, source: str) -> None:
-    with refused(DestinationError, "an empty path"):
+    with refused(DestinationError, "the path is empty"):
         check(source, "", generation)
 
 

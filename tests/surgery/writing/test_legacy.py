@@ -362,7 +362,9 @@ def test_files_of_that_name_that_hold_something_else(source: str, tmp_path: Path
     write_v1(tmp_path / "q", {"old": np.zeros(2), "older": np.ones(2)}, shards=2)
     (tmp_path / "q-00001-of-00002").write_bytes(b"records")
     options = WriteOptions(force=True, recoding=Recoding(shards=2))
-    nothing_written(source, tmp_path / "q", DestinationError, "is no checkpoint", options=options)
+    nothing_written(
+        source, tmp_path / "q", DestinationError, "is not a checkpoint", options=options
+    )
     with open_checkpoint(source) as ckpt:
         prepare(Plan.of(ckpt), str(tmp_path / "q"), WriteOptions(force=True)).write()
     assert (tmp_path / "q-00001-of-00002").read_bytes() == b"records"

@@ -258,7 +258,7 @@ def test_a_graph_that_cannot_be_read(here: Path) -> None:
         (("new", "-o", "new", "--shards", "1"), "shares a file with the source", 1),
         (("single/model.ckpt-3", "-o", "new"), "new.index: already exists", 1),
         (("single/model.ckpt-3", "-o", "no/such/q"), "no such folder", 1),
-        (("single/model.ckpt-3", "-o", "single"), "a name add a name for the checkpoint", 1),
+        (("single/model.ckpt-3", "-o", "single"), "add a name for the checkpoint", 1),
         (("single/model.ckpt-3", "-o", ""), "the path is empty", 1),
         (("new", "-o", "q-00000-of-00002", "--to", "v1"), "name of one of several files", 1),
         (("new", "-o", "single/model.ckpt-3", "--to", "v1"), "already exists", 1),

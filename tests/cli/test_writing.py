@@ -116,8 +116,8 @@ def test_permissions_are_those_of_the_source(objects: tuple[str, ...], here: Pat
 @pytest.mark.parametrize(
     ("destination", "message"),
     [
-        ("ckpts", "a name add a name for the checkpoint"),
-        ("ckpts/", "a name add a name for the checkpoint"),
+        ("ckpts", "add a name for the checkpoint"),
+        ("ckpts/", "add a name for the checkpoint"),
         ("", "the path is empty"),
         ("ckpts/ckpt-9", "already exists"),
         ("ckpts/ckpt-9.index", "already exists"),

@@ -7,7 +7,8 @@ import shutil
 
 import pytest
 
-from ckpttool.checkpoint.open import open_checkpoint
+from ckpttool.checkpoint.locate import locate
+from ckpttool.checkpoint.open import Checkpoint, open_checkpoint
 from ckpttool.checkpoint.selection.select import SelectionRule, Selector
 from ckpttool.errors import SelectionError
 from ckpttool.query.listing import list_tensors
@@ -33,7 +34,9 @@ def test_rows_agree_with_tensorflow(fixture: BundleFixture) -> None:
 def test_no_data_shard_is_needed(fixture: BundleFixture, tmp_path: os.PathLike[str]) -> None:
     prefix = os.path.join(tmp_path, "model")
     shutil.copy(fixture.prefix + ".index", prefix + ".index")
-    with open_checkpoint(fixture.prefix) as whole, open_checkpoint(prefix) as bare:
+    # The kinds are then those that the keys tell.
+    location = locate(fixture.prefix)
+    with Checkpoint(location, index_only=True) as whole, open_checkpoint(prefix) as bare:
         complete, alone = list_tensors(whole), list_tensors(bare)
     assert alone.rows == complete.rows
     assert not complete.source.missing_shards

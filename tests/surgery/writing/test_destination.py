@@ -54,8 +54,8 @@ def test_what_may_be_typed(typed: str, prefix: str) -> None:
         ("made/new", None, ""),
         ("src/new", None, ""),
         ("no/such/new", MissingFileError, "no such folder"),
-        ("src", DestinationError, "a name add a name for the checkpoint"),
-        ("made/", DestinationError, "a name add a name for the checkpoint"),
+        ("src", DestinationError, "add a name for the checkpoint"),
+        ("made/", DestinationError, "add a name for the checkpoint"),
         ("file/new", DestinationError, "not a folder"),
     ],
 )

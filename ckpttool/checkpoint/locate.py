@@ -255,6 +255,8 @@ def _in_folder(typed: str, *, within: bool) -> Location:
         return _location(typed, variables, "saved_model", folder=saved_model)
     checkpoints = list_checkpoints(typed)
     if checkpoints:
+        if is_regular(state_path):  # written since, by whoever saved what is listed
+            return _by_state(typed, state_path, within=within)
         return _without_state(typed, checkpoints)
     versions = _versions(typed)
     if versions:

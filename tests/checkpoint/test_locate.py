@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from ckpttool.checkpoint.folder import CheckpointFiles, list_checkpoints
 from ckpttool.checkpoint.locate import Location, locate
 from ckpttool.errors import (
     CkptError,
@@ -235,6 +236,19 @@ class TestFolderWithoutState:
         found = locate(folder)
         assert found.prefix == f"{folder}/best"
         assert "took the newest checkpoint, 'best', not 'ckpt-5'" in found.warnings[0]
+
+    def test_a_state_file_that_appears_meanwhile(
+        self, folder: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A trainer had not saved anything yet when it was looked for."""
+
+        def list_late(path: str) -> list[CheckpointFiles]:
+            write_state(folder / "checkpoint", "ckpt-3")
+            return list_checkpoints(path)
+
+        monkeypatch.setattr("ckpttool.checkpoint.locate.list_checkpoints", list_late)
+        found = locate(folder)
+        assert (found.prefix, found.address) == (f"{folder}/ckpt-3", "state")
 
     def test_only_one(self, folder: Path) -> None:
         for step in (3, 4):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from ckpttool.coding.checksum import crc32c, mask
 
 HEAD_SIZE = 4096
-_POINTER_SIZE = 1024  # a pointer of Git LFS is shorter by its specification
+POINTER_SIZE = 1024  # a pointer of Git LFS is shorter by its specification
 _MAX_HEADER = 100_000_000  # safetensors takes none that is longer
 _POINTER = re.compile(
     rb"version https://git-lfs\.github\.com/spec/v\d+\n(?:(?:[^\n]*\n)*?size (\d{1,19})\n)?"
@@ -84,7 +84,7 @@ def foreign_bytes(head: bytes, size: int) -> Foreign | None:
     Returns:
         None for a file that is nothing known here.
     """
-    pointer = _POINTER.match(head) if size <= _POINTER_SIZE else None
+    pointer = _POINTER.match(head) if size <= POINTER_SIZE else None
     if pointer:
         stands = f" of {int(pointer[1]):,} bytes" if pointer[1] else ""
         return Foreign(f"a pointer of Git LFS to a file{stands}", "fetch that: git lfs pull")

@@ -15,7 +15,6 @@ from typing import BinaryIO
 from ckpttool.errors import CkptError, FileAccessError, MissingFileError, TruncatedError
 
 CHUNK_SIZE = 1 << 20
-POINTER_SIZE = 1024  # pointers of Git LFS and the like are shorter
 # Below this a copy costs less than a map.
 _MAP_FROM = 1 << 17
 # Each map holds a file descriptor; at most a quarter of the process's limit is used.
@@ -157,15 +156,17 @@ class RandomAccessFile:
         if offset < 0 or length < 0 or offset + length > self.size:
             raise TruncatedError(
                 f"{length} bytes wanted here, but the file has {self.size} in all"
-                + (self._pointer() if 0 < self.size <= POINTER_SIZE else ""),
+                + self._pointer(),
                 path=self.path,
                 offset=offset,
             )
 
     def _pointer(self) -> str:
         """Say what stands in place of the file, if it is a pointer to where that lies."""
-        from ckpttool.coding.foreign import foreign_bytes
+        from ckpttool.coding.foreign import POINTER_SIZE, foreign_bytes
 
+        if not 0 < self.size <= POINTER_SIZE:
+            return ""
         found = foreign_bytes(self.read_at(0, self.size), self.size)
         return f"; it is {found}" if found else ""
 

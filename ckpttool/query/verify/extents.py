@@ -8,11 +8,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from ckpttool.bundle.naming import shard_path
+from ckpttool.coding.foreign import POINTER_SIZE
 from ckpttool.errors import CkptError
 from ckpttool.query.verify.findings import Finding, finding
 from ckpttool.query.verify.index import IndexSurvey, Stored
 from ckpttool.query.verify.names import FolderNames
-from ckpttool.storage.source import POINTER_SIZE, file_error
+from ckpttool.storage.source import file_error
 from ckpttool.tensor.dtypes import DType
 
 _MAX_NAMED = 3

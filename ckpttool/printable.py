@@ -40,6 +40,11 @@ def unprintable(text: str) -> str:
     return _SPELLED.sub(_unspell, text) if "\\" in text else text
 
 
+def shortened(text: str, limit: int = 200) -> str:
+    """Return a text for a message: of a long one the beginning."""
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"
+
+
 def _spell(char: str) -> str:
     if char in _SHORT:
         return _SHORT[char]

@@ -11,7 +11,7 @@ from ckpttool.api.answer import Answer
 from ckpttool.checkpoint.open import Checkpoint, opened
 from ckpttool.checkpoint.selection.select import Selector
 from ckpttool.errors import SelectionError
-from ckpttool.query.check.checkpoint import check as compare_with_lock
+from ckpttool.query.check.checkpoint import check_checkpoint
 from ckpttool.query.check.findings import LockReport
 from ckpttool.query.check.lock import read_lock
 from ckpttool.query.check.update import update_lock
@@ -103,7 +103,7 @@ def check(
             known = read_lock(file) if os.path.lexists(file) else None
             found = update_lock(ckpt, file, known, write_lock, selector, ignore=ignore, crc=crc)
         else:
-            found = compare_with_lock(
+            found = check_checkpoint(
                 ckpt,
                 None if file is None else read_lock(file),
                 selector,

@@ -12,7 +12,7 @@ from typing import TextIO
 from ckpttool.api.answer import Answer
 from ckpttool.checkpoint.locate import Location, locate
 from ckpttool.checkpoint.nearest import require_one_of
-from ckpttool.checkpoint.open import Checkpoint, open_checkpoint
+from ckpttool.checkpoint.open import Checkpoint, opened
 from ckpttool.errors import DestinationError, NotFoundError, SurgeryError
 from ckpttool.query.source import Source
 from ckpttool.render.console import Terminal
@@ -22,7 +22,7 @@ from ckpttool.render.conversion import (
     checkpoints_document,
     export_line,
     exports_document,
-    write_checkpoints,
+    write_conversions,
     write_exports,
 )
 from ckpttool.storage.locks import LOCK_TIMEOUT, Patience
@@ -129,7 +129,7 @@ class Conversions(Answer):
             write_exports(self._exports, format, stream, terminal, dry_run=dry_run)
         else:
             found = self._checkpoints
-            write_checkpoints(found, format, stream, terminal, dry_run=dry_run, state=state)
+            write_conversions(found, format, stream, terminal, dry_run=dry_run, state=state)
 
     def _document(self) -> Mapping[str, object]:
         if self._exports:
@@ -355,7 +355,7 @@ class _Planned:
         self._wanted = wanted
         with ExitStack() as stack:
             ckpt = stack.enter_context(Checkpoint(conversion.location))
-            like = stack.enter_context(open_checkpoint(wanted.like)) if wanted.like else None
+            like = stack.enter_context(opened(wanted.like)) if wanted.like else None
             number = _NUMBER.search(conversion.prefix)
             self._plan = plan_conversion(
                 ckpt,

@@ -11,7 +11,7 @@ from ckpttool.checkpoint.folder import last_two
 from ckpttool.checkpoint.open import Checkpoint, opened
 from ckpttool.checkpoint.selection.select import Selector
 from ckpttool.errors import SelectionError
-from ckpttool.query.diff.checkpoints import compare
+from ckpttool.query.diff.checkpoints import diff_checkpoints
 from ckpttool.query.diff.results import CHANGES, Diff, Tolerance
 from ckpttool.render.console import Terminal
 from ckpttool.render.diff.json import diff_document
@@ -98,7 +98,7 @@ def diff(
             )
         a, b = two
     with opened(a) as one, opened(b) as other:
-        found = compare(
+        found = diff_checkpoints(
             one,
             other,
             Selector.from_patterns(patterns, exclude=exclude, kinds=kinds),

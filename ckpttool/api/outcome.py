@@ -95,7 +95,7 @@ class Outcome(Answer):
         return f"<Outcome of {self.command} {self.source.prefix!r}: {self.summary}>"
 
 
-def carry_out(
+def write_plan(
     plan: Plan, destination: StrPath | None, command: str, **how: Unpack[Writing]
 ) -> Outcome:
     """Write a plan, or with `dry_run` only prepare to, and return what came of it.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from ckpttool.api.outcome import Outcome, carry_out
+from ckpttool.api.outcome import Outcome, write_plan
 from ckpttool.checkpoint.open import Checkpoint, opened
 from ckpttool.storage.paths import StrPath
 from ckpttool.surgery import pruning
@@ -64,4 +64,4 @@ def prune(
             optimizer=optimizer,
             weights_only=weights_only,
         )
-        return carry_out(plan, destination, "prune", **how)
+        return write_plan(plan, destination, "prune", **how)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from ckpttool.api.outcome import Outcome, carry_out
+from ckpttool.api.outcome import Outcome, write_plan
 from ckpttool.checkpoint.open import Checkpoint, opened
 from ckpttool.errors import SelectionError
 from ckpttool.storage.paths import StrPath
@@ -88,7 +88,7 @@ def rename(
             plan = renaming.promote_averages(plan)
         if known:
             plan = renaming.rename(plan, known, strict=strict)
-        return carry_out(plan, destination, "rename", **how)
+        return write_plan(plan, destination, "rename", **how)
 
 
 def _substitution(pair: tuple[str, str]) -> RenameRule:

@@ -109,7 +109,7 @@ class CheckpointFiles:
         if num_shards is None and len(self.shard_counts) == 1:
             num_shards = self.shard_counts[0]
         present = frozenset(self.shards)
-        name_of = shard_path if self.generation == "V2" else naming.shard_path
+        name_of = shard_path if self.generation == "V2" else naming.v1_shard_path
         count = num_shards or 0
         wanted = (name_of(self.prefix, number, count) for number in range(count))
         return tuple(path for path in wanted if path not in present)
@@ -174,7 +174,7 @@ class Finder:
         if pattern:
             return self._find_v1_set(*pattern)
         if is_regular(prefix) and table_generation(prefix) == "V1":
-            shard = naming.split_shard_path(prefix)
+            shard = naming.split_v1_shard_path(prefix)
             if shard:
                 return self._find_v1_set(shard[0], shard[2])
             return FoundFiles(prefix, "V1", (prefix,))
@@ -318,7 +318,7 @@ def _gather(
             if prefix in v2 and number < count <= MAX_SHARDS:
                 shards.setdefault((prefix, "V2"), {})[count, number] = name
         elif _may_be_v1(name) and _is_v1(entry):
-            stem, number, count = naming.split_shard_path(name) or (name, 0, 0)
+            stem, number, count = naming.split_v1_shard_path(name) or (name, 0, 0)
             shards.setdefault((stem, "V1"), {})[count, number] = name
     for prefix in v2:
         shards.setdefault((prefix, "V2"), {})
@@ -392,7 +392,7 @@ def _best_first(sets: naming.Sets) -> list[tuple[int, dict[int, str]]]:
 
 
 def _v1_files(prefix: str, count: int) -> tuple[str, ...]:
-    return tuple(naming.shard_path(prefix, number, count) for number in range(count))
+    return tuple(naming.v1_shard_path(prefix, number, count) for number in range(count))
 
 
 def _natural(name: str) -> list[tuple[int, int, str]]:

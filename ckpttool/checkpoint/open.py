@@ -42,7 +42,7 @@ class Checkpoint(Mapping[str, "Array"]):
 
     Iterating gives the keys in the order of their bytes. Values are read when they are asked for,
     and their crc32c is checked; each is a copy, independent of later changes of the files.
-    Made by `open_checkpoint`.
+    `ckpttool.open_checkpoint` makes them for programs.
 
     Attributes:
         location: how it was addressed and where it lies.
@@ -373,8 +373,3 @@ def opened(
     if isinstance(source, Checkpoint):
         return nullcontext(source)
     return Checkpoint(locate(source, within=within))
-
-
-def open_checkpoint(path: StrPath) -> Checkpoint:
-    """Open a checkpoint for reading; `ckpttool.open_checkpoint` documents it."""
-    return Checkpoint(locate(path))

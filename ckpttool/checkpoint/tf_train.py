@@ -15,8 +15,9 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from ckpttool.checkpoint.folder import Finder
+from ckpttool.checkpoint.locate import locate
 from ckpttool.checkpoint.named import other_paths
-from ckpttool.checkpoint.open import Checkpoint, open_checkpoint
+from ckpttool.checkpoint.open import Checkpoint, opened
 from ckpttool.checkpoint.state import STATE_NAME
 from ckpttool.coding.text import encode_text
 from ckpttool.errors import CkptError, MissingFileError
@@ -90,12 +91,12 @@ def load_checkpoint(ckpt_dir_or_file: StrPath) -> CheckpointReader:
     Raises:
         MissingFileError: there is no checkpoint.
     """
-    return CheckpointReader(open_checkpoint(ckpt_dir_or_file))
+    return CheckpointReader(Checkpoint(locate(ckpt_dir_or_file)))
 
 
 def list_variables(ckpt_dir_or_file: StrPath) -> list[tuple[str, list[int]]]:
     """Return key and shape of every tensor of a checkpoint, sorted by key."""
-    with open_checkpoint(ckpt_dir_or_file) as checkpoint:
+    with opened(ckpt_dir_or_file) as checkpoint:
         return sorted(CheckpointReader(checkpoint).get_variable_to_shape_map().items())
 
 
@@ -106,7 +107,7 @@ def load_variable(ckpt_dir_or_file: StrPath, name: str) -> Any:
         ckpt_dir_or_file: a folder, for its latest checkpoint, or a prefix.
         name: its key. As in TensorFlow, a name that ends in ":0" may be given too.
     """
-    with open_checkpoint(ckpt_dir_or_file) as checkpoint:
+    with opened(ckpt_dir_or_file) as checkpoint:
         return CheckpointReader(checkpoint).get_tensor(name.removesuffix(":0"))
 
 

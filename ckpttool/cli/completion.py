@@ -232,11 +232,11 @@ def _names(path: str, typed: str) -> Iterable[str]:
 
     If the typed text contains TensorFlow's `/.ATTRIBUTES/...`, return all keys.
     """
-    from ckpttool.checkpoint.open import open_checkpoint
+    from ckpttool.checkpoint.open import opened
     from ckpttool.errors import CkptError
 
     try:
-        with open_checkpoint(os.path.expanduser(path)) as checkpoint:
+        with opened(os.path.expanduser(path)) as checkpoint:
             keys = list(checkpoint.entries)
             if "/." not in typed:
                 keys = [checkpoint.object_path(key) or key for key in keys]

@@ -15,10 +15,11 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NoReturn
 
+from ckpttool.printable import shortened
+
 # Python refuses to read thousands of digits, and no number of that size fits anywhere.
 MAX_DIGITS = 400
 _MAX_DEPTH = 400
-_MAX_QUOTE = 60
 _TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[][{},]|[^][{},:"\s]+', re.DOTALL)
 
 
@@ -89,11 +90,6 @@ def strict_decoder(integer: Callable[[str], Any]) -> json.JSONDecoder:
 def repeated_member(name: str, line: int = 0) -> JsonError:
     """Return the error for a name that an object has twice."""
     return JsonError(f"an object has the member '{shortened(name)}' twice", line, name=name)
-
-
-def shortened(text: str) -> str:
-    """Return a text, or the beginning of a long one."""
-    return text if len(text) <= _MAX_QUOTE else f"{text[:_MAX_QUOTE]}…"
 
 
 def line_of(text: str, path: Sequence[str | int]) -> int:

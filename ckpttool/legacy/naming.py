@@ -21,7 +21,7 @@ _PATTERN = re.compile(r"-\?{5}-of-([0-9]{5}|\?{5})\Z")
 Sets = dict[int, dict[int, str]]
 
 
-def shard_path(prefix: str, shard_id: int, num_shards: int) -> str:
+def v1_shard_path(prefix: str, shard_id: int, num_shards: int) -> str:
     """Return the path of one file of several."""
     return f"{prefix}-{shard_id:05d}-of-{num_shards:05d}"
 
@@ -31,7 +31,7 @@ def shard_pattern(prefix: str, num_shards: int) -> str:
     return f"{prefix}-?????-of-{num_shards:05d}"
 
 
-def split_shard_path(path: str) -> tuple[str, int, int] | None:
+def split_v1_shard_path(path: str) -> tuple[str, int, int] | None:
     """Return prefix, number and count for one file of several; None for any other name."""
     match = _SHARD.search(path)
     if match is None or int(match[1]) >= int(match[2]):
@@ -59,7 +59,7 @@ def sets_among(names: Iterable[str]) -> dict[str, Sets]:
     """Return the names that belong to checkpoints in several files, by prefix."""
     found: dict[str, Sets] = {}
     for name in names:
-        split = split_shard_path(name)
+        split = split_v1_shard_path(name)
         if split is not None:
             prefix, number, count = split
             found.setdefault(prefix, {}).setdefault(count, {})[number] = name

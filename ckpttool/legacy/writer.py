@@ -19,7 +19,7 @@ from ckpttool.errors import (
     DestinationError,
     InvalidTensorError,
 )
-from ckpttool.legacy.naming import shard_path
+from ckpttool.legacy.naming import v1_shard_path
 from ckpttool.legacy.reader import LegacyReader
 from ckpttool.legacy.records import LegacyEntry, SliceMeta, encode_meta, slice_head
 from ckpttool.storage.folders import make_folder
@@ -105,7 +105,7 @@ class LegacyWriter:
         self.paths = (
             (prefix,)
             if num_shards is None
-            else tuple(shard_path(prefix, number, num_shards) for number in range(num_shards))
+            else tuple(v1_shard_path(prefix, number, num_shards) for number in range(num_shards))
         )
         for path in self.paths:
             if os.path.lexists(path) and not self._replace:

@@ -68,7 +68,7 @@ class ConvertedCheckpoint:
         return "object" if self.plan.graph is not None else "name"
 
 
-def write_checkpoints(
+def write_conversions(
     done: Sequence[ConvertedCheckpoint],
     format: str,
     stream: TextIO,
@@ -101,7 +101,7 @@ def write_checkpoints(
 def checkpoints_document(
     done: Sequence[ConvertedCheckpoint], *, dry_run: bool, state: str | None
 ) -> dict[str, object]:
-    """Return what became of checkpoints as one object; arguments as in `write_checkpoints`."""
+    """Return what became of checkpoints as one object; arguments as in `write_conversions`."""
     conversions = [
         {
             "result": "checkpoint",

@@ -11,7 +11,7 @@ from typing import TextIO
 from ckpttool.printable import printable
 from ckpttool.query.rows import TensorRow
 from ckpttool.query.tree.nodes import SlotNode, TreeNode
-from ckpttool.query.tree.scopes import ScopeTree, split_key
+from ckpttool.query.tree.scopes import ScopeTree, segments_of
 from ckpttool.render import humanize
 from ckpttool.render.cells import kind_style
 from ckpttool.render.console import Terminal
@@ -75,7 +75,7 @@ def _scope_lines(tree: ScopeTree, root: str, terminal: Terminal) -> Iterator[str
         found = drawn.get(here)
         if found is None:
             lines, below = [], []
-            for depth, name in enumerate(split_key(rest, known), known + 1):
+            for depth, name in enumerate(segments_of(rest, known), known + 1):
                 follows = siblings >> depth & 1
                 lines.append(f"{dim}{lead}{_BRANCH if follows else _CORNER}{plain}{bold(name)}")
                 lead += _PASS if follows else _SPACE

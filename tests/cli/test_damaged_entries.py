@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ckpttool.checkpoint.open import open_checkpoint
+from ckpttool import open_checkpoint
 from ckpttool.checkpoint.tf_train import load_checkpoint
 from ckpttool.cli.main import main
 from ckpttool.errors import CorruptError

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ckpttool.checkpoint.open import open_checkpoint
+from ckpttool import open_checkpoint
 from ckpttool.checkpoint.tf_train import load_checkpoint
 from ckpttool.cli.main import main
 from ckpttool.errors import CkptError, CorruptError

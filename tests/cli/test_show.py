@@ -20,8 +20,8 @@ import jsonschema
 import numpy as np
 import pytest
 
+from ckpttool import open_checkpoint
 from ckpttool.bundle.writer import BundleWriter
-from ckpttool.checkpoint.open import open_checkpoint
 from ckpttool.cli.main import main
 from tests.support import encoder, handmade
 from tests.support.command import Outcome, ckpt, environment, shell

@@ -7,9 +7,9 @@ import shutil
 from pathlib import Path
 from typing import NamedTuple
 
+from ckpttool import open_checkpoint
 from ckpttool.bundle.entry import BundleEntry
 from ckpttool.bundle.reader import BundleReader
-from ckpttool.checkpoint.open import open_checkpoint
 from ckpttool.surgery.plan import Plan
 from ckpttool.surgery.pruning import drop_tensors
 from ckpttool.surgery.renaming import rename

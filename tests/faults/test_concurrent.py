@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
+from ckpttool import open_checkpoint
 from ckpttool.api.verify import verify
-from ckpttool.checkpoint.open import open_checkpoint
 from ckpttool.errors import ChangedError, CkptError, MissingFileError, SurgeryError
 from ckpttool.surgery.plan import Plan
 from ckpttool.surgery.renaming import rename

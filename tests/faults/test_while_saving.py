@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from ckpttool import open_checkpoint
 from ckpttool.api.verify import verify
 from ckpttool.bundle.reader import BundleReader
-from ckpttool.checkpoint.open import open_checkpoint
 from ckpttool.checkpoint.state import read_state
 from ckpttool.errors import ChangedError, CkptError, CorruptError, MissingFileError, SurgeryError
 from ckpttool.surgery.plan import Plan

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ckpttool.checkpoint.open import open_checkpoint
+from ckpttool import open_checkpoint
 from ckpttool.surgery.plan import Plan
 from ckpttool.surgery.pruning import drop_tensors, select_drops
 from ckpttool.surgery.renaming import rename

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ckpttool.checkpoint.open import open_checkpoint
+from ckpttool import open_checkpoint
 from ckpttool.surgery.convert import conversion_options
 from ckpttool.surgery.flattening import flatten
 from ckpttool.surgery.like.reference import follow

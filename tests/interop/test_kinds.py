@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ckpttool import open_checkpoint
 from ckpttool.checkpoint.kinds.names import kinds_from_names
-from ckpttool.checkpoint.open import open_checkpoint
 from ckpttool.surgery.pruning import OPTIMIZER_KINDS, SLOT_KINDS
 from ckpttool.surgery.renaming import promote_averages
 from tests.interop.kinds_programs import CASES, Trained, Truth, train

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ckpttool.checkpoint.open import open_checkpoint
+from ckpttool import open_checkpoint
 from ckpttool.legacy.naming import shard_pattern
 from ckpttool.legacy.reader import LegacyReader
 from ckpttool.legacy.writer import LegacyWriter

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ckpttool.checkpoint.open import open_checkpoint
+from ckpttool import open_checkpoint
 from ckpttool.surgery.export.saved_model import prepare_export
 from tests.support.conversions import convert
 from tests.support.exports import (

@@ -9,11 +9,11 @@ import pytest
 from ckpttool.legacy.naming import (
     find_sets,
     sets_among,
-    shard_path,
     shard_pattern,
     shard_stem,
-    split_shard_path,
     split_shard_pattern,
+    split_v1_shard_path,
+    v1_shard_path,
 )
 
 
@@ -30,10 +30,10 @@ from ckpttool.legacy.naming import (
     ],
 )
 def test_one_file_of_several(name: str, split: tuple[str, int, int] | None, stem: str) -> None:
-    assert split_shard_path(name) == split
+    assert split_v1_shard_path(name) == split
     assert shard_stem(name) == stem
     if split is not None:
-        assert shard_path(*split) == name
+        assert v1_shard_path(*split) == name
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 
 from ckpttool.errors import CkptError, DestinationError, InvalidTensorError
 from ckpttool.legacy.files import LegacyFiles
-from ckpttool.legacy.naming import shard_path, shard_pattern
+from ckpttool.legacy.naming import shard_pattern, v1_shard_path
 from ckpttool.legacy.reader import LegacyReader
 from ckpttool.legacy.writer import LegacyWriter
 from ckpttool.tensor.dtypes import DTYPES, dtype_of_name
@@ -105,7 +105,7 @@ def test_values_are_asked_for_in_the_end_one_at_a_time(tmp_path: Path) -> None:
 
 
 def test_names() -> None:
-    assert shard_path("x", 3, 12) == "x-00003-of-00012"
+    assert v1_shard_path("x", 3, 12) == "x-00003-of-00012"
     assert shard_pattern("x", 12) == "x-?????-of-00012"
 
 

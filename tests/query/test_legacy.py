@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ckpttool.checkpoint.open import open_checkpoint
+from ckpttool import open_checkpoint
 from ckpttool.query.folder import list_folder
 from ckpttool.query.listing import list_tensors
 from ckpttool.query.summary import summarize

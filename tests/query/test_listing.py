@@ -7,8 +7,9 @@ import shutil
 
 import pytest
 
+from ckpttool import open_checkpoint
 from ckpttool.checkpoint.locate import locate
-from ckpttool.checkpoint.open import Checkpoint, open_checkpoint
+from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.checkpoint.selection.select import SelectionRule, Selector
 from ckpttool.errors import SelectionError
 from ckpttool.query.listing import list_tensors

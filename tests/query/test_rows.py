@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ckpttool import open_checkpoint
 from ckpttool.bundle.entry import BundleEntry, EntryDecoder
 from ckpttool.bundle.reader import BundleReader
-from ckpttool.checkpoint.open import open_checkpoint
 from ckpttool.checkpoint.save import save_checkpoint
 from ckpttool.query.listing import list_tensors, tensor_rows
 from ckpttool.query.rows import BundleRows, Totals, ends

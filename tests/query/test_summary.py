@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ckpttool import pb
-from ckpttool.checkpoint.open import open_checkpoint
+from ckpttool import open_checkpoint, pb
 from ckpttool.errors import CorruptError
 from ckpttool.query.summary import Summary, Writer, summarize
 from tests.support import handmade

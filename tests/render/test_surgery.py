@@ -12,7 +12,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from ckpttool.checkpoint.open import open_checkpoint
+from ckpttool import open_checkpoint
 from ckpttool.query.source import Source
 from ckpttool.render.console import Terminal
 from ckpttool.render.surgery import summary_line, write_changes

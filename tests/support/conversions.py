@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from ckpttool import open_checkpoint
 from ckpttool.api.verify import verify
-from ckpttool.checkpoint.open import open_checkpoint
 from ckpttool.legacy.writer import LegacyWriter
 from ckpttool.query.verify.findings import Finding
 from ckpttool.surgery.convert import TargetForm, conversion_options, plan_conversion

@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ckpttool import pb
-from ckpttool.checkpoint.open import open_checkpoint
+from ckpttool import open_checkpoint, pb
 from ckpttool.errors import CkptError
 from ckpttool.pb.convert import parse
 from ckpttool.surgery.export.saved_model import prepare_export

@@ -9,8 +9,9 @@ from typing import Any, cast
 
 import numpy as np
 
+from ckpttool import open_checkpoint
 from ckpttool.bundle.writer import BundleWriter
-from ckpttool.checkpoint.open import Checkpoint, open_checkpoint
+from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.checkpoint.save import save_checkpoint
 from ckpttool.objects.graph import ObjectGraph
 from ckpttool.objects.keys import GRAPH_KEY, OPTIMIZER_SLOT, object_path, unescape

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from ckpttool import open_checkpoint
 from ckpttool.bundle.entry import BundleEntry
-from ckpttool.checkpoint.open import open_checkpoint
 from ckpttool.errors import KeyCollisionError, SelectionError, SurgeryError
 from ckpttool.objects.keys import GRAPH_KEY, attribute_key
 from ckpttool.surgery.flattening import flatten

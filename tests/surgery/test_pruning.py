@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ckpttool import open_checkpoint
 from ckpttool.bundle.reader import BundleReader
 from ckpttool.checkpoint.kinds.rules import KINDS
-from ckpttool.checkpoint.open import open_checkpoint
 from ckpttool.checkpoint.selection.graph_names import GraphNames
 from ckpttool.errors import CkptError, SelectionError, SurgeryError
 from ckpttool.objects.graph import Node, ObjectGraph

@@ -11,8 +11,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ckpttool import open_checkpoint
 from ckpttool.bundle.reader import BundleReader
-from ckpttool.checkpoint.open import open_checkpoint
 from ckpttool.errors import CkptError
 from ckpttool.objects.graph import ObjectGraph
 from ckpttool.objects.keys import ATTRIBUTES, GRAPH_KEY, escape

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import ckpttool
-from ckpttool.checkpoint.open import open_checkpoint
+from ckpttool import open_checkpoint
 from ckpttool.errors import KeyCollisionError, SelectionError
 from ckpttool.surgery.plan import Plan
 from ckpttool.surgery.renaming import rename

@@ -20,12 +20,11 @@ from collections.abc import Sequence
 from itertools import count
 
 from ckpttool.errors import SelectionError
-from ckpttool.printable import unprintable
+from ckpttool.printable import shortened, unprintable
 
 GLOB_MARKS = frozenset("*?[]{}")
 MAX_ALTERNATIVES = 1000
 _MAX_DEPTH = 32
-_MAX_SHOWN = 200
 _SPELLING = re.compile(r"\\(?:x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8}|[\\tnr])")
 
 # A parsed glob is a list of regular expressions for one character each, and of these two.
@@ -36,11 +35,6 @@ GLOBSTAR = "**"
 def is_glob(text: str) -> bool:
     """Tell whether `text` has a character with a meaning in globs."""
     return not GLOB_MARKS.isdisjoint(text)
-
-
-def shortened(text: str) -> str:
-    """Return a pattern for a message, cut if it is long."""
-    return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}…"
 
 
 def compile_glob(text: str) -> re.Pattern[str]:

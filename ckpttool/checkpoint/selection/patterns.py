@@ -20,9 +20,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
-from ckpttool.checkpoint.selection.globs import compile_glob, is_glob, shortened
+from ckpttool.checkpoint.selection.globs import compile_glob, is_glob
 from ckpttool.coding.text import decode_text
 from ckpttool.errors import SelectionError
+from ckpttool.printable import shortened
 from ckpttool.storage.source import file_error
 
 PatternForm = Literal["word", "glob", "regex", "exact"]

@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar, cast, 
 
 from ckpttool.checkpoint.kinds.rules import KINDS
 from ckpttool.checkpoint.nearest import listed, nearest, nearest_names, path_hint, quoted
-from ckpttool.checkpoint.selection.globs import shortened
 from ckpttool.checkpoint.selection.patterns import Pattern, expand_files
 from ckpttool.checkpoint.selection.time_limit import TimeLimit
 from ckpttool.errors import SelectionError
-from ckpttool.printable import unprintable
+from ckpttool.printable import shortened, unprintable
 
 if TYPE_CHECKING:
     from ckpttool.checkpoint.open import Checkpoint

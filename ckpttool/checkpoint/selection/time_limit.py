@@ -12,9 +12,8 @@ from collections.abc import Callable
 from types import FrameType
 from typing import NoReturn, TypeVar
 
-from ckpttool.checkpoint.selection.globs import shortened
 from ckpttool.errors import SelectionError
-from ckpttool.printable import printable
+from ckpttool.printable import printable, shortened
 
 R = TypeVar("R")
 # Processor time for some thousand names; these usually take milliseconds.

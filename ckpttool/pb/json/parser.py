@@ -12,7 +12,7 @@ from operator import getitem, setitem
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ckpttool.coding import json_text
-from ckpttool.coding.json_text import JsonError, line_of, shortened
+from ckpttool.coding.json_text import JsonError, line_of
 from ckpttool.errors import CorruptError, UnsupportedError
 from ckpttool.pb.json.map_order import reproduced
 from ckpttool.pb.json.mapping import (
@@ -37,6 +37,7 @@ from ckpttool.pb.json.scalars import (
     scalar_value,
 )
 from ckpttool.pb.syntax import MAX_DEPTH
+from ckpttool.printable import shortened
 
 if TYPE_CHECKING:
     from google.protobuf.message import Message

@@ -7,7 +7,7 @@ import math
 from base64 import b64decode
 from collections.abc import Callable
 
-from ckpttool.coding.json_text import MAX_DIGITS, shortened
+from ckpttool.coding.json_text import MAX_DIGITS
 from ckpttool.pb.json.mapping import (
     BOOL,
     BYTES,
@@ -19,6 +19,7 @@ from ckpttool.pb.json.mapping import (
     FieldPlan,
     Step,
 )
+from ckpttool.printable import shortened
 
 _SPACE = "\t\n\r\x20"
 _STANDARD = bytes.maketrans(b"-_", b"+/")

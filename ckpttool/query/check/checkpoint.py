@@ -79,7 +79,7 @@ class Scope:
         return sorted({**graph, **self.locked, **self.found}.values(), key=key_bytes)
 
 
-def check(
+def check_checkpoint(
     ckpt: Checkpoint,
     lock: Lock | None,
     selector: Selector | None = None,
@@ -114,12 +114,14 @@ def check(
         from ckpttool.query.check.metagraph import read_variables
 
         variables = read_variables(ckpt)
-    source, scope = survey(ckpt, lock, selector, ignore, variables.absent if variables else ())
+    source, scope = tensors_to_check(
+        ckpt, lock, selector, ignore, variables.absent if variables else ()
+    )
     findings: list[LockFinding] = []
     if lock is not None:
         if crc:
             _require_checksums(scope, source, lock)
-        findings = compare(scope, lock, crc=crc, allow_extra=allow_extra)
+        findings = compare_with_lock(scope, lock, crc=crc, allow_extra=allow_extra)
     if variables is not None:
         findings += variables.findings(scope.found, scope.variables, allow_extra=allow_extra)
     read = bytes_read = 0
@@ -142,7 +144,7 @@ def check(
     )
 
 
-def survey(
+def tensors_to_check(
     ckpt: Checkpoint,
     lock: Lock | None,
     selector: Selector | None,
@@ -202,7 +204,9 @@ def _chosen_keys(selector: Selector, parts: Sequence[Listed[N]]) -> set[str]:
     return {key for rows in selector.choose(parts).by_part for key in keys_of(rows)}
 
 
-def compare(scope: Scope, lock: Lock, *, crc: bool, allow_extra: bool) -> list[LockFinding]:
+def compare_with_lock(
+    scope: Scope, lock: Lock, *, crc: bool, allow_extra: bool
+) -> list[LockFinding]:
     """Return the differences between a checkpoint and a lock, problem by problem."""
     found, locked = scope.found, scope.locked
     doubtful: Iterable[str] = found

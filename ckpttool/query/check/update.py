@@ -13,7 +13,7 @@ from typing import TextIO, cast
 from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.checkpoint.selection.select import Selector
 from ckpttool.coding.text import encode_text
-from ckpttool.query.check.checkpoint import Scope, compare, key_bytes, survey
+from ckpttool.query.check.checkpoint import Scope, compare_with_lock, key_bytes, tensors_to_check
 from ckpttool.query.check.findings import LockReport, LockUpdate
 from ckpttool.query.check.lock import Lock
 from ckpttool.query.rows import SliceRow, TensorRow
@@ -56,14 +56,14 @@ def update_lock(
         DestinationError: somebody created the lock meanwhile.
         CkptError: the checkpoint is damaged, or the lock cannot be written.
     """
-    source, scope = survey(ckpt, lock, selector, ignore)
+    source, scope = tensors_to_check(ckpt, lock, selector, ignore)
     rows = _Merged(scope, lock, crc=crc)
     settled = _settled_source(source)
     findings = []
     update: LockUpdate = "created"
     if lock is not None:
         known = crc and lock.tensors.has_checksums()
-        findings = compare(scope, lock, crc=known, allow_extra=False)
+        findings = compare_with_lock(scope, lock, crc=known, allow_extra=False)
         digest = sha256()
         _spell(spell, settled, rows, digest.update)
         update = "unchanged" if digest.digest() == lock.digest else "updated"

@@ -32,7 +32,7 @@ from ckpttool.query.shards import missing_data, require_apart
 from ckpttool.storage.work import Progress
 
 
-def compare(
+def diff_checkpoints(
     a: Checkpoint,
     b: Checkpoint,
     selector: Selector | None = None,
@@ -60,7 +60,7 @@ def compare(
     Raises:
         SelectionError: a pattern selects nothing on either side.
     """
-    one, other = diff_index.survey(a, b, selector, ignore)
+    one, other = diff_index.both_sides(a, b, selector, ignore)
     work = _Comparison(one, other, tolerance or Tolerance(), everything=everything)
     work.match()
     work.find_renames()

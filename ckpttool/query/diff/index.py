@@ -72,10 +72,10 @@ class TensorPairs:
         return map(self.a.__getitem__, self.places[0])
 
 
-def survey(
+def both_sides(
     a: Checkpoint, b: Checkpoint, selector: Selector | None, ignore: Iterable[str]
 ) -> tuple[Side, Side]:
-    """Return both sides to compare; the arguments are those of `diff.compare`.
+    """Return both sides to compare; the arguments are those of `diff_checkpoints`.
 
     Raises:
         SelectionError: a pattern selects nothing on either side.

@@ -55,7 +55,7 @@ def _nodes(branches: Iterable[tuple[TensorRow, int, int]], deepest: int) -> Iter
             yield waiting._replace(hidden=hidden) if hidden else waiting
             waiting, hidden = None, 0
         key = row.key
-        segments = split_key(key)
+        segments = segments_of(key)
         count = len(segments)
         del ends[known + 1 :]
         for depth in range(known + 1, min(count, deepest) + 1):
@@ -75,7 +75,7 @@ def _nodes(branches: Iterable[tuple[TensorRow, int, int]], deepest: int) -> Iter
         yield waiting._replace(hidden=hidden) if hidden else waiting
 
 
-def split_key(key: str, known: int = 0) -> list[str]:
+def segments_of(key: str, known: int = 0) -> list[str]:
     """Return the segments of a key, or of its rest below some segments."""
     # A hostile key may have a million slashes.
     return key.split("/", MAX_DEPTH - known)
@@ -119,7 +119,7 @@ def _neighbours(keys: Sequence[str]) -> tuple[array[int], list[int]]:
     siblings = 0
     after: list[str] = []
     for at in range(len(keys) - 1, -1, -1):
-        segments = split_key(keys[at])
+        segments = segments_of(keys[at])
         shared = 0
         for mine, theirs in zip(segments, after, strict=False):
             if mine != theirs:

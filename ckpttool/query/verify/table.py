@@ -13,6 +13,7 @@ from typing import Protocol
 
 from ckpttool.coding.text import decode_text, encode_text
 from ckpttool.errors import ChecksumError, CkptError, CorruptError
+from ckpttool.printable import shortened
 from ckpttool.query.verify.findings import Finding, finding, finding_of
 from ckpttool.storage.source import RandomAccessFile
 from ckpttool.table.block import read_entries
@@ -25,8 +26,6 @@ from ckpttool.table.format import (
 )
 from ckpttool.table.reader import read_footer
 from ckpttool.tensor.slices import decode_slice_key
-
-_MAX_SHOWN = 100
 
 
 @dataclass(slots=True)
@@ -86,9 +85,10 @@ def survey_blocks(file: RandomAccessFile, survey: Survey, take: TakeBlock) -> No
         try:
             take(file, handle, low, separator)
         except CkptError as error:
-            up_to = f"up to '{_shown(separator)}'"
+            last = shortened(decode_text(separator))
+            up_to = f"up to '{last}'"
             if low is not None:
-                up_to = f"between '{_shown(low)}' and '{_shown(separator)}'"
+                up_to = f"between '{shortened(decode_text(low))}' and '{last}'"
             survey.findings.append(_of_block(error, file, handle, f"the block of keys {up_to}"))
             survey.complete = False
         low = separator
@@ -231,8 +231,3 @@ def _of_block(error: CkptError, file: RandomAccessFile, handle: BlockHandle, wha
 
 def _slack(message: str, file: RandomAccessFile, handle: BlockHandle) -> Finding:
     return finding("table-slack", message, file.path, offset=handle.offset, size=handle.size)
-
-
-def _shown(key: bytes) -> str:
-    text = decode_text(key)
-    return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}…"

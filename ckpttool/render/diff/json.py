@@ -19,7 +19,7 @@ def diff_document(diff: Diff) -> dict[str, object]:
     """Return what differs as one object; the list of tensors is made while it is read."""
     document = _summary(diff)
     totals = document.pop("totals")
-    document["tensors"] = map(tensor_document, diff.tensors)
+    document["tensors"] = map(difference_document, diff.tensors)
     document["totals"] = totals
     return document
 
@@ -28,7 +28,7 @@ def write_lines(diff: Diff, stream: TextIO) -> None:
     """Write each tensor on a line of its own, and on a last one all else."""
 
     def lines() -> Iterator[object]:
-        yield from map(tensor_document, diff.tensors)
+        yield from map(difference_document, diff.tensors)
         yield _summary(diff)
 
     write_jsonl(lines(), stream)
@@ -68,7 +68,7 @@ def step_document(step: StepRow) -> dict[str, object]:
     }
 
 
-def tensor_document(each: TensorDiff) -> dict[str, object]:
+def difference_document(each: TensorDiff) -> dict[str, object]:
     """Return a tensor as its JSON object."""
     return {
         "change": each.change,

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from textwrap import wrap
 from typing import TextIO, cast
 
-from ckpttool.printable import printable, unprintable
+from ckpttool.printable import printable, shortened, unprintable
 from ckpttool.query.diff.results import (
     CHANGES,
     Diff,
@@ -170,7 +170,8 @@ def _cells(each: TensorDiff) -> tuple[object, ...]:
         return cells
     worst = values.worst
     # The texts are printable already, and a table makes its cells so.
-    text = unprintable(f"{_short(worst.a_text)}{_ARROW}{_short(worst.b_text)}")
+    ends = (shortened(each, _LONGEST) for each in (worst.a_text, worst.b_text))
+    text = unprintable(_ARROW.join(ends))
     if not worst.index:
         return (*cells[:2], text)
     text = f"{humanize.shape(worst.index)}: {text}"
@@ -251,7 +252,10 @@ def _graph_rows(changes: Sequence[GraphChange], *, everything: bool) -> Iterator
         name = path if change.new_path is None else f"{path}{_ARROW}{change.new_path}"
         text = graph_text(change)
         if change.a is not None or change.b is not None:
-            ends = (_short(each) if each is not None else "none" for each in (change.a, change.b))
+            ends = (
+                shortened(each, _LONGEST) if each is not None else "none"
+                for each in (change.a, change.b)
+            )
             text += f": {_ARROW.join(ends)}"
         yield mark + name, text
     if len(shown) < len(changes):
@@ -294,10 +298,6 @@ def _shapes(each: TensorDiff) -> str:
 
 def _both(a: str, b: str) -> str:
     return a if a == b else f"{a}{_ARROW}{b}"
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 
 def _number(value: int | float | None) -> str:

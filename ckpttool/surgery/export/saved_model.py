@@ -12,9 +12,9 @@ from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 
-from ckpttool.checkpoint.locate import EXPORT_META, SAVED_MODEL_NAMES
+from ckpttool.checkpoint.locate import EXPORT_META, SAVED_MODEL_NAMES, locate
 from ckpttool.checkpoint.nearest import listed
-from ckpttool.checkpoint.open import Checkpoint, open_checkpoint
+from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.errors import (
     CorruptError,
     DestinationError,
@@ -204,7 +204,7 @@ class _Export:
     def opened(self) -> AbstractContextManager[Checkpoint | None]:
         """Open the checkpoint; there may be none if the graph restores nothing."""
         try:
-            ckpt = open_checkpoint(os.path.join(self._folder, ""))
+            ckpt = Checkpoint(locate(os.path.join(self._folder, "")))
         except MissingFileError:
             if self._bundle.message.saver_def.restore_op_name:
                 raise

@@ -13,7 +13,7 @@ from functools import partial
 
 from ckpttool.checkpoint.named import checkpoint_name
 from ckpttool.errors import DestinationError, SurgeryError
-from ckpttool.legacy.naming import shard_path, shard_stem
+from ckpttool.legacy.naming import shard_stem, v1_shard_path
 from ckpttool.legacy.writer import LegacyWriter
 from ckpttool.storage.work import Progress
 from ckpttool.surgery.plan import Plan, PlannedTensor
@@ -147,7 +147,7 @@ class NewLegacy:
             )
         own = {os.path.realpath(path) for path in self._plan.source.location.files}
         paths = (
-            [prefix] if count is None else [shard_path(prefix, at, count) for at in range(count)]
+            [prefix] if count is None else [v1_shard_path(prefix, at, count) for at in range(count)]
         )
         if self._in_place and (len(paths) > 1 or os.path.realpath(paths[0]) not in own):
             raise DestinationError(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from ckpttool.errors import CkptError
-from ckpttool.legacy.naming import shard_path, shard_pattern
+from ckpttool.legacy.naming import shard_pattern, v1_shard_path
 from ckpttool.storage.work import Progress
 from ckpttool.surgery.writing.carry import Carried
 
@@ -56,7 +56,7 @@ class Receipt:
     @property
     def address(self) -> str:
         """Its address for TensorFlow: the prefix, or for several V1 files a pattern."""
-        numbered = shard_path(self.prefix, 0, len(self.shards))
+        numbered = v1_shard_path(self.prefix, 0, len(self.shards))
         if self.shards and self.shards[0].path == numbered:
             return shard_pattern(self.prefix, len(self.shards))
         return self.prefix

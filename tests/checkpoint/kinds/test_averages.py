@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from ckpttool import open_checkpoint
 from ckpttool.bundle.entry import BundleEntry
 from ckpttool.checkpoint.kinds.averages import Average, find_averages
 from ckpttool.checkpoint.kinds.names import kinds_from_names
 from ckpttool.checkpoint.kinds.objects import kinds_from_graph
-from ckpttool.checkpoint.open import open_checkpoint
 from ckpttool.objects.graph import ObjectGraph
 from ckpttool.objects.keys import object_path
 from ckpttool.tensor.dtypes import dtype_of_name

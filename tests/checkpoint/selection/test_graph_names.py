@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ckpttool.checkpoint.open import open_checkpoint
+from ckpttool import open_checkpoint
 from ckpttool.checkpoint.selection.globs import compile_glob, parse_glob
 from ckpttool.checkpoint.selection.graph_names import Found, GraphNames
 from ckpttool.checkpoint.selection.matching import GlobMatcher

@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 
 import ckpttool
-from ckpttool.checkpoint.open import Checkpoint, open_checkpoint
+from ckpttool import open_checkpoint
+from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.checkpoint.selection.select import SelectionRule, Selector
 from ckpttool.errors import CkptError, MissingFileError, NotFoundError, SelectionError
-from ckpttool.query.check.checkpoint import check
+from ckpttool.query.check.checkpoint import check_checkpoint
 from ckpttool.query.check.findings import LockReport
 from ckpttool.query.check.lock import Lock, LockRows
 from ckpttool.query.listing import list_tensors
@@ -79,7 +80,7 @@ def test_a_checkpoint_is_as_its_own_lock(fixture: BundleFixture) -> None:
     with open_checkpoint(fixture.prefix) as ckpt:
         lock = lock_of(ckpt)
         try:
-            report = check(ckpt, lock, crc=bool(lock.tensors))
+            report = check_checkpoint(ckpt, lock, crc=bool(lock.tensors))
         except MissingFileError:  # some fixtures come without their data
             assert list_tensors(ckpt).source.missing_shards
             return
@@ -96,7 +97,7 @@ def test_each_problem(lock: Lock, tmp_path: Path) -> None:
         "step": np.array(7, np.int32),
     }
     with saved(tmp_path, **changes) as ckpt:
-        report = check(ckpt, lock)
+        report = check_checkpoint(ckpt, lock)
     assert problems(report) == [
         ("missing", "a/b"),
         ("extra", "a/c"),
@@ -126,28 +127,28 @@ def test_shapes_of_as_many_elements(
     with saved(tmp_path / "a", a__w=np.zeros(locked, np.float32)) as ckpt:
         lock = lock_of(ckpt)
     with saved(tmp_path / "b", a__w=np.zeros(found, np.float32)) as ckpt:
-        assert problems(check(ckpt, lock)) == [("shape", "a/w")]
+        assert problems(check_checkpoint(ckpt, lock)) == [("shape", "a/w")]
 
 
 def test_values_are_not_compared_but_with_crc(lock: Lock, tmp_path: Path) -> None:
     with saved(tmp_path, step=np.array(8, np.int64)) as ckpt:
-        assert check(ckpt, lock).verdict == "ok"
-        report = check(ckpt, lock, crc=True)
+        assert check_checkpoint(ckpt, lock).verdict == "ok"
+        report = check_checkpoint(ckpt, lock, crc=True)
     assert problems(report) == [("crc32c", "step")] and report.crc
     with saved(tmp_path) as ckpt:
-        assert check(ckpt, lock, crc=True).verdict == "ok"
+        assert check_checkpoint(ckpt, lock, crc=True).verdict == "ok"
 
 
 def test_a_tensor_without_a_checksum_is_not_the_same(lock: Lock, tmp_path: Path) -> None:
     bare = dict(lock.tensors)
     bare["step"] = bare["step"]._replace(crc32c=None)
     with saved(tmp_path) as ckpt:
-        report = check(ckpt, lock_with(bare.values()), crc=True)
+        report = check_checkpoint(ckpt, lock_with(bare.values()), crc=True)
         assert problems(report) == [("crc32c", "step")]
         bare = {key: row._replace(crc32c=None) for key, row in lock.tensors.items()}
         with pytest.raises(NotFoundError, match="the lock has no crc32c to compare; --update"):
-            check(ckpt, lock_with(bare.values()), crc=True)
-        assert check(ckpt, lock_with(bare.values())).verdict == "ok"
+            check_checkpoint(ckpt, lock_with(bare.values()), crc=True)
+        assert check_checkpoint(ckpt, lock_with(bare.values())).verdict == "ok"
 
 
 def test_a_checkpoint_without_checksums(lock: Lock, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,7 +160,7 @@ def test_a_checkpoint_without_checksums(lock: Lock, monkeypatch: pytest.MonkeyPa
         open_checkpoint(bundle(GUIDE).prefix) as ckpt,
         pytest.raises(NotFoundError, match="the checkpoint stores no crc32c"),
     ):
-        check(ckpt, lock, crc=True)
+        check_checkpoint(ckpt, lock, crc=True)
 
 
 def test_checksums_of_slices() -> None:
@@ -174,17 +175,17 @@ def test_checksums_of_slices() -> None:
             (),
         ):
             changed = [*rows[:at], rows[at]._replace(slices=slices), *rows[at + 1 :]]
-            report = check(ckpt, lock_with(changed), crc=True)
+            report = check_checkpoint(ckpt, lock_with(changed), crc=True)
             assert problems(report) == [("crc32c", rows[at].key)]
         moved = [part._replace(shard=9, offset=1) for part in rows[at].slices[::-1]]
         changed = [*rows[:at], rows[at]._replace(slices=tuple(moved)), *rows[at + 1 :]]
-        assert check(ckpt, lock_with(changed), crc=True).verdict == "ok"
+        assert check_checkpoint(ckpt, lock_with(changed), crc=True).verdict == "ok"
 
 
 def test_extra_tensors_may_be_allowed_but_none_may_be_missing(lock: Lock, tmp_path: Path) -> None:
     with saved(tmp_path, more=np.zeros(1), step=None) as ckpt:
-        assert problems(check(ckpt, lock)) == [("missing", "step"), ("extra", "more")]
-        report = check(ckpt, lock, allow_extra=True)
+        assert problems(check_checkpoint(ckpt, lock)) == [("missing", "step"), ("extra", "more")]
+        report = check_checkpoint(ckpt, lock, allow_extra=True)
     assert problems(report) == [("missing", "step")] and report.allow_extra
 
 
@@ -202,10 +203,10 @@ def test_patterns_select_on_both_sides(
 ) -> None:
     changes: dict[str, Any] = {"step": None, "a__c": np.zeros(1), "a__w": np.zeros(1, np.float32)}
     with saved(tmp_path, **changes) as ckpt:
-        assert problems(check(ckpt, lock, rules(*patterns))) == told
+        assert problems(check_checkpoint(ckpt, lock, rules(*patterns))) == told
         # What is ignored in place of selected is the rest of it.
-        ignored = problems(check(ckpt, lock, ignore=patterns))
-        assert sorted(ignored + told) == sorted(problems(check(ckpt, lock)))
+        ignored = problems(check_checkpoint(ckpt, lock, ignore=patterns))
+        assert sorted(ignored + told) == sorted(problems(check_checkpoint(ckpt, lock)))
 
 
 def test_kinds_select_on_both_sides(tmp_path: Path) -> None:
@@ -213,12 +214,12 @@ def test_kinds_select_on_both_sides(tmp_path: Path) -> None:
         lock = lock_of(ckpt)
         slots = {key: row for key, row in lock.tensors.items() if row.kind == "slot"}
         assert len(slots) == 4
-        report = check(ckpt, lock, Selector(kinds=["slot"]))
+        report = check_checkpoint(ckpt, lock, Selector(kinds=["slot"]))
         assert [row.key for row in report.tensors] == list(slots)
         rest = {key: row for key, row in lock.tensors.items() if key not in slots}
         weights = Selector(kinds=["weight"])
-        assert check(ckpt, lock_with(rest.values()), weights).verdict == "ok"
-        found = check(ckpt, lock_with(rest.values()), Selector(kinds=["slot"]))
+        assert check_checkpoint(ckpt, lock_with(rest.values()), weights).verdict == "ok"
+        found = check_checkpoint(ckpt, lock_with(rest.values()), Selector(kinds=["slot"]))
         assert problems(found) == [("extra", key) for key in slots]
 
 
@@ -228,18 +229,18 @@ def test_a_tensor_whose_kind_changed_is_still_one_tensor() -> None:
         (key,) = (key for key, row in lock.tensors.items() if row.object_path == "step")
         changed = {**lock.tensors, key: lock.tensors[key]._replace(kind="weight")}
         for kind in ("step", "weight"):
-            report = check(ckpt, lock_with(changed.values()), Selector(kinds=[kind]))
+            report = check_checkpoint(ckpt, lock_with(changed.values()), Selector(kinds=[kind]))
             assert report.verdict == "ok" and key in {row.key for row in report.tensors}
-        assert check(ckpt, lock_with(changed.values())).verdict == "ok"
+        assert check_checkpoint(ckpt, lock_with(changed.values())).verdict == "ok"
 
 
 @pytest.mark.parametrize("where", ["pattern", "ignore"])
 def test_a_pattern_that_selects_nothing(where: str, lock: Lock, tmp_path: Path) -> None:
     with saved(tmp_path) as ckpt, pytest.raises(SelectionError) as caught:
         if where == "pattern":
-            check(ckpt, lock, rules("stepp"))
+            check_checkpoint(ckpt, lock, rules("stepp"))
         else:
-            check(ckpt, lock, ignore=["stepp"])
+            check_checkpoint(ckpt, lock, ignore=["stepp"])
     assert "pattern 'stepp' selects nothing; nearest: 'step'" in str(caught.value)
 
 
@@ -247,22 +248,22 @@ def test_checking_nothing_is_no_success(lock: Lock, tmp_path: Path) -> None:
     with saved(tmp_path) as ckpt:
         nothing = "no tensor is selected"
         with pytest.raises(SelectionError, match=nothing):
-            check(ckpt, lock, ignore=["**"])
+            check_checkpoint(ckpt, lock, ignore=["**"])
         with pytest.raises(SelectionError, match=nothing):
-            check(ckpt, lock, Selector(kinds=["ema"]))
+            check_checkpoint(ckpt, lock, Selector(kinds=["ema"]))
         with pytest.raises(SelectionError, match=nothing):
-            check(ckpt, None, Selector(kinds=["ema"]), finite=True)
+            check_checkpoint(ckpt, None, Selector(kinds=["ema"]), finite=True)
         empty = lock_with([])
-        assert check(ckpt, empty).count("extra") == 4
+        assert check_checkpoint(ckpt, empty).count("extra") == 4
     ckpttool.save_checkpoint(str(tmp_path / "none"), {})
     with open_checkpoint(tmp_path / "none") as ckpt:
-        assert check(ckpt, empty).verdict == "ok"
-        assert check(ckpt, lock).count("missing") == 4
+        assert check_checkpoint(ckpt, empty).verdict == "ok"
+        assert check_checkpoint(ckpt, lock).count("missing") == 4
 
 
 def test_ignored_tensors_are_counted(lock: Lock, tmp_path: Path) -> None:
     with saved(tmp_path, step=None) as ckpt:
-        report = check(ckpt, lock, rules("a", "step"), ignore=["step", "name"])
+        report = check_checkpoint(ckpt, lock, rules("a", "step"), ignore=["step", "name"])
     assert (report.verdict, report.ignored, report.compared) == ("ok", 1, 2)
 
 
@@ -270,8 +271,10 @@ def test_finite_numbers(lock: Lock, tmp_path: Path) -> None:
     weights = np.array([[0, 1, np.inf], [np.nan, 0, 0]], np.float32)
     progress: list[tuple[int, int]] = []
     with saved(tmp_path, a__w=weights, more=np.array([np.nan])) as ckpt:
-        assert problems(check(ckpt, lock)) == [("extra", "more")]
-        report = check(ckpt, lock, finite=True, on_progress=lambda *done: progress.append(done))
+        assert problems(check_checkpoint(ckpt, lock)) == [("extra", "more")]
+        report = check_checkpoint(
+            ckpt, lock, finite=True, on_progress=lambda *done: progress.append(done)
+        )
         assert problems(report) == [
             ("extra", "more"),
             ("not-finite", "a/w"),
@@ -282,11 +285,11 @@ def test_finite_numbers(lock: Lock, tmp_path: Path) -> None:
         found = report.findings[1]
         assert found.nonfinite is not None and found.nonfinite.first == (0, 2)
         assert found.line is not None and report.findings[2].line is None
-        alone = check(ckpt, None, finite=True)
+        alone = check_checkpoint(ckpt, None, finite=True)
         assert problems(alone) == [("not-finite", "a/w"), ("not-finite", "more")]
         assert alone.lock is None and alone.compared == 0
-        assert check(ckpt, None, finite=True, ignore=["more", "a/w"]).verdict == "ok"
-        assert check(ckpt, None, rules("a/b"), finite=True).verdict == "ok"
+        assert check_checkpoint(ckpt, None, finite=True, ignore=["more", "a/w"]).verdict == "ok"
+        assert check_checkpoint(ckpt, None, rules("a/b"), finite=True).verdict == "ok"
 
 
 def test_damage_is_told_with_all_the_rest(lock: Lock, tmp_path: Path) -> None:
@@ -296,8 +299,8 @@ def test_damage_is_told_with_all_the_rest(lock: Lock, tmp_path: Path) -> None:
         with open(f"{ckpt.prefix}.data-00000-of-00001", "r+b") as file:
             file.seek(row.offset)
             file.write(b"!")
-        assert problems(check(ckpt, lock)) == [("missing", "step")]
-        report = check(ckpt, lock, finite=True)
+        assert problems(check_checkpoint(ckpt, lock)) == [("missing", "step")]
+        report = check_checkpoint(ckpt, lock, finite=True)
     assert problems(report) == [("missing", "step"), ("not-finite", "a/w"), ("unreadable", "a/b")]
     assert report.verdict == "unknown" and report.read == 1
     assert isinstance(report.findings[-1].error, CkptError)
@@ -307,4 +310,4 @@ def test_data_that_are_not_there_are_no_success(lock: Lock, tmp_path: Path) -> N
     with saved(tmp_path) as ckpt:
         (tmp_path / "x.data-00000-of-00001").unlink()
         with pytest.raises(MissingFileError, match="the data shard is missing"):
-            check(ckpt, lock, rules("step"))
+            check_checkpoint(ckpt, lock, rules("step"))

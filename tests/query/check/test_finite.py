@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import ckpttool
-from ckpttool.checkpoint.open import open_checkpoint
+from ckpttool import open_checkpoint
 from ckpttool.coding.checksum import crc32c, mask
 from ckpttool.errors import ChecksumError, UnsupportedError
 from ckpttool.query.check.finite import NonFinite, find_nonfinite, may_hold_floats
@@ -197,7 +197,7 @@ def test_memory_is_bounded(tmp_path: Path) -> None:
         file.write(last)
     code = (
         "import sys\n"
-        "from ckpttool.checkpoint.open import open_checkpoint\n"
+        "from ckpttool import open_checkpoint\n"
         "from ckpttool.query.check.finite import find_nonfinite\n"
         "with open_checkpoint(sys.argv[1]) as ckpt:\n"
         "    found = find_nonfinite(ckpt, 'w', lambda count: None)\n"

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from ckpttool.checkpoint.open import open_checkpoint
+from ckpttool import open_checkpoint
 from ckpttool.errors import CkptError, CorruptError, MissingFileError, UnsupportedError
 from ckpttool.query.check import lock as lock_file
 from ckpttool.query.check.lock import read_lock

@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 import ckpttool
-from ckpttool.checkpoint.open import open_checkpoint
+from ckpttool import open_checkpoint
 from ckpttool.checkpoint.selection.select import SelectionRule, Selector
 from ckpttool.errors import CkptError, DestinationError, MissingFileError, SelectionError
 from ckpttool.query.check import update as lock_update
-from ckpttool.query.check.checkpoint import check
+from ckpttool.query.check.checkpoint import check_checkpoint
 from ckpttool.query.check.findings import LockReport
 from ckpttool.query.check.lock import read_lock
 from ckpttool.query.check.update import update_lock
@@ -46,7 +46,7 @@ def update(prefix: str, path: Path, *patterns: str, **options: Any) -> LockRepor
 
 def verdict(prefix: str, path: Path, **options: Any) -> str:
     with open_checkpoint(prefix) as ckpt:
-        return check(ckpt, read_lock(str(path)), **options).verdict
+        return check_checkpoint(ckpt, read_lock(str(path)), **options).verdict
 
 
 def saved(folder: Path, **changes: Any) -> str:

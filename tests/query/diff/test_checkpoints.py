@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import ckpttool
+from ckpttool import open_checkpoint
 from ckpttool.api.diff import diff
 from ckpttool.bundle.writer import BundleWriter
-from ckpttool.checkpoint.open import open_checkpoint
 from ckpttool.checkpoint.selection.select import SelectionRule, Selector
 from ckpttool.errors import ChecksumError, MissingFileError, SelectionError, TruncatedError
 from ckpttool.objects.keys import GRAPH_KEY

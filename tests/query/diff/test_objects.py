@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ckpttool.checkpoint.open import open_checkpoint
+from ckpttool import open_checkpoint
 from ckpttool.objects.graph import (
     Attribute,
     Edge,

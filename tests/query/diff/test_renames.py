@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import ckpttool
+from ckpttool import open_checkpoint
 from ckpttool.api.diff import diff
-from ckpttool.checkpoint.open import open_checkpoint
 from ckpttool.query.diff.results import Diff, TensorDiff
 from ckpttool.query.diff.scopes import apply_moves, find_moves, rename_map
 from ckpttool.query.rows import TensorRow

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import ckpttool
-from ckpttool.checkpoint.open import open_checkpoint
+from ckpttool import open_checkpoint
 from ckpttool.checkpoint.selection.select import SelectionRule, Selector
 from ckpttool.errors import ChecksumError, NotFoundError, SelectionError
 from ckpttool.query.diff.series import Series, diff_series

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ckpttool.checkpoint.open import open_checkpoint
+from ckpttool import open_checkpoint
 from ckpttool.checkpoint.selection.select import SelectionRule, Selector
 from ckpttool.query.listing import list_tensors
 from ckpttool.query.tree.build import build_tree

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ckpttool import open_checkpoint
 from ckpttool.bundle.writer import BundleWriter
-from ckpttool.checkpoint.open import Checkpoint, open_checkpoint
+from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.cli.main import main
 from ckpttool.errors import ChecksumError, CorruptError, MissingFileError, MissingKeyError
 from ckpttool.objects.keys import GRAPH_KEY

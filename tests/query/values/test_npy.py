@@ -12,8 +12,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from ckpttool import open_checkpoint
 from ckpttool.bundle.writer import BundleWriter
-from ckpttool.checkpoint.open import Checkpoint, open_checkpoint
+from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.errors import (
     ChecksumError,
     CkptError,

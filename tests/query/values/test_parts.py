@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ckpttool import open_checkpoint
 from ckpttool.bundle.writer import BundleWriter
-from ckpttool.checkpoint.open import Checkpoint, open_checkpoint
+from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.errors import ChecksumError, UnsupportedError
 from ckpttool.query.values import parts as module
 from ckpttool.query.values.parts import Part

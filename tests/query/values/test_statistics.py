@@ -17,8 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from ckpttool import open_checkpoint
 from ckpttool.bundle.writer import BundleWriter
-from ckpttool.checkpoint.open import open_checkpoint
 from ckpttool.errors import ChecksumError
 from ckpttool.query.values import statistics as module
 from ckpttool.query.values.parts import Part

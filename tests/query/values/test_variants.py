@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ckpttool import pb
-from ckpttool.checkpoint.open import open_checkpoint
+from ckpttool import open_checkpoint, pb
 from ckpttool.errors import CorruptError
 from ckpttool.query.values.variants import VariantDetail, describe_variant
 from ckpttool.tensor.variants import VariantElement

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ckpttool.checkpoint.open import open_checkpoint
+from ckpttool import open_checkpoint
 from ckpttool.errors import CkptError, CorruptError, FileAccessError, MissingFileError
 from ckpttool.storage.source import CHUNK_SIZE
 from ckpttool.storage.staging import StagedFiles

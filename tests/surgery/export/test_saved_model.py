@@ -9,8 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ckpttool import pb
-from ckpttool.checkpoint.open import open_checkpoint
+from ckpttool import open_checkpoint, pb
 from ckpttool.errors import (
     CkptError,
     CorruptError,

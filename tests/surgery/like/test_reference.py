@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ckpttool import open_checkpoint
 from ckpttool.bundle.writer import BundleWriter
-from ckpttool.checkpoint.open import open_checkpoint
 from ckpttool.errors import KeyCollisionError, SelectionError, SurgeryError
 from ckpttool.objects.graph import Attribute, ObjectGraph, RegisteredSaver
 from ckpttool.objects.keys import GRAPH_KEY, attribute_key

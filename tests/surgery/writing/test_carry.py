@@ -12,8 +12,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from ckpttool import open_checkpoint
 from ckpttool.bundle.naming import find_shards
-from ckpttool.checkpoint.open import open_checkpoint
 from ckpttool.errors import (
     ChecksumError,
     CkptError,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ckpttool.checkpoint.open import open_checkpoint
+from ckpttool import open_checkpoint
 from ckpttool.checkpoint.state import CheckpointState, read_state
 from ckpttool.checkpoint.tf_train import latest_checkpoint
 from ckpttool.errors import CorruptError, DestinationError, FileAccessError

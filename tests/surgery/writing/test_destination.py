@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ckpttool import open_checkpoint
 from ckpttool.checkpoint.generation import Generation
-from ckpttool.checkpoint.open import open_checkpoint
 from ckpttool.errors import CkptError, DestinationError, MissingFileError
 from ckpttool.surgery.plan import Plan
 from ckpttool.surgery.writing.destination import check_destination, destination_prefix

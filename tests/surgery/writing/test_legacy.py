@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ckpttool.checkpoint.open import open_checkpoint
+from ckpttool import open_checkpoint
 from ckpttool.errors import (
     CkptError,
     CorruptError,

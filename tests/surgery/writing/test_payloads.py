@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ckpttool.checkpoint.open import open_checkpoint
+from ckpttool import open_checkpoint
 from ckpttool.errors import ChecksumError, CkptError, CorruptError
 from ckpttool.surgery.plan import Plan
 from ckpttool.surgery.writing import payloads as module

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ckpttool import open_checkpoint
 from ckpttool.bundle.naming import find_shards
-from ckpttool.checkpoint.open import open_checkpoint
 from ckpttool.errors import (
     DestinationError,
     MissingFileError,

@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ckpttool import open_checkpoint
 from ckpttool.bundle.naming import find_shards
 from ckpttool.bundle.reader import BundleReader
-from ckpttool.checkpoint.open import open_checkpoint
 from ckpttool.errors import CkptError, CorruptError, MissingFileError
 from ckpttool.legacy.writer import _MOST_BYTES
 from ckpttool.objects.keys import GRAPH_KEY

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from ckpttool import open_checkpoint
 from ckpttool.bundle.naming import find_shards
-from ckpttool.checkpoint.open import Checkpoint, open_checkpoint
+from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.errors import UnsupportedError
 from ckpttool.objects.keys import GRAPH_KEY
 from ckpttool.surgery.plan import Plan

@@ -1,0 +1,214 @@
+"""What every tracked object has: named edges to others, pending restores, perhaps values.
+
+Saving walks the edges; restoring walks them along with those of a stored graph. Both know objects
+by this protocol alone:
+
+    tracking(x)                  the state of `x`: edges, pending restores, update number; made on
+                                 first use, so that no class has to call a base `__init__`
+    x._trackable_edges()         the edges now, name -> object, in order; raises for a container
+                                 whose edges cannot be told. Not `tracking(x).edges`: a class may
+                                 add to these or list them anew
+    x._trackable_values()        attribute name -> `ValueSpec`: what it takes; empty for no values
+    x._trackable_read()          attribute name -> array: what it saves, in that order
+    x._trackable_assign(values)  takes arrays under the names of `_trackable_values`, each checked
+                                 against its spec; does not fail where values fit
+    x._trackable_full_name       of a variable: its name in the program; else empty
+    x._trackable_any_name        it takes the first attribute of a node, whatever its name
+    x._trackable_child(name)     for an edge that it lacks: an object to make for it, or None
+    owns_slots(x)                whether `get_slot_names`, `get_slot` and `create_slot` are there
+
+Attribute names are as in the node of the graph: unescaped for the key, except that the names of a
+tensor dict are escaped once there.
+
+Restoring leaves a `PendingRestore` for what is not there yet: under the name of an edge in
+`tracking(x).pending`, or for everything tracked later in `tracking(x).inherited`, or for a slot of
+a variable in `tracking(x).pending_slots`. `track` and `resume_slot` take them, newest load first.
+
+Objects are compared by identity throughout: containers may be equal, falsy and unhashable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Protocol
+from weakref import WeakKeyDictionary
+
+if TYPE_CHECKING:
+    from ckpttool.tensor.dtypes import DType
+    from ckpttool.tensor.values import Array
+
+_STATE = "_tracking"
+
+OpenShape = tuple["int | None", ...]
+
+
+class PendingRestore(Protocol):
+    """A restore that waits for an object.
+
+    Attributes:
+        number: of its load; later ones have higher numbers.
+    """
+
+    number: int
+
+    def resume(self, child: Trackable) -> None:
+        """Restore an object that was just tracked; if that fails, change nothing and raise."""
+
+
+@dataclass(frozen=True, slots=True)
+class ValueSpec:
+    """What an object takes under the name of an attribute.
+
+    Attributes:
+        dtype: exactly this one.
+        shape: None in it stands for any length, None in its place for any shape.
+    """
+
+    dtype: DType
+    shape: OpenShape | None
+
+    def fits(self, dtype: DType, shape: tuple[int, ...]) -> bool:
+        """Tell whether a tensor can be taken."""
+        return dtype == self.dtype and (self.shape is None or shape_fits(self.shape, shape))
+
+
+class Tracking:
+    """The state of one tracked object.
+
+    Attributes:
+        edges: name -> object, in the order in which names were tracked first.
+        pending: by edge name, restores that wait for an object under that name.
+        inherited: restores that everything tracked later gets.
+        pending_slots: by variable and slot name, restores that wait for a slot to be made.
+        update_number: of the newest load that restored the object; -1 at first.
+    """
+
+    __slots__ = ("edges", "inherited", "pending", "pending_slots", "update_number")
+
+    def __init__(self) -> None:
+        self.edges: dict[str, Trackable] = {}
+        self.pending: dict[str, list[PendingRestore]] = {}
+        self.inherited: list[PendingRestore] = []
+        self.pending_slots: WeakKeyDictionary[Trackable, dict[str, list[PendingRestore]]] = (
+            WeakKeyDictionary()
+        )
+        self.update_number = -1
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # A copy has the edges, those of its own; what is pending belongs to the program that
+        # asked for it.
+        return Tracking, (), (self.edges,)
+
+    def __setstate__(self, state: tuple[dict[str, Trackable]]) -> None:
+        (self.edges,) = state
+
+
+class Trackable:
+    """A node of the object graph; the base of everything that can be saved."""
+
+    __slots__ = ("__dict__", "__weakref__")
+
+    _trackable_any_name: ClassVar[bool] = False
+
+    @property
+    def _trackable_full_name(self) -> str:
+        return ""
+
+    def _trackable_edges(self) -> Mapping[str, Trackable]:
+        return tracking(self).edges
+
+    def _trackable_values(self) -> Mapping[str, ValueSpec]:
+        return {}
+
+    def _trackable_read(self) -> Mapping[str, Array]:
+        return {}
+
+    def _trackable_assign(self, values: Mapping[str, Array]) -> None:
+        del values
+
+    def _trackable_child(self, name: str) -> Trackable | None:
+        del name
+        return None
+
+
+def tracking(node: Trackable) -> Tracking:
+    """Return the state of an object, made on first use."""
+    attributes = node.__dict__
+    state: Tracking | None = attributes.get(_STATE)
+    if state is None:
+        state = attributes[_STATE] = Tracking()
+    return state
+
+
+def track(parent: Trackable, name: str, child: Trackable) -> None:
+    """Make an edge.
+
+    A new name comes last and gets the restores that are pending for it. A name that is there keeps
+    its position and gets none.
+
+    Raises:
+        CkptError: of a restore that failed. Then there is no edge, and the restores still wait.
+    """
+    state = tracking(parent)
+    if name in state.edges:
+        state.edges[name] = child
+        return
+    state.edges[name] = child
+    waiting = state.pending.pop(name, None)
+    try:
+        if waiting is not None:
+            _resume(waiting, child)
+        if state.inherited:
+            _resume(state.inherited, child)
+    except BaseException:
+        del state.edges[name]
+        if waiting is not None:
+            state.pending[name] = waiting
+        raise
+
+
+def untrack(parent: Trackable, name: str) -> None:
+    """Remove an edge; without one, do nothing."""
+    tracking(parent).edges.pop(name, None)
+
+
+def resume_slot(owner: Trackable, variable: Trackable, slot_name: str, slot: Trackable) -> None:
+    """Give a slot variable that was just made the restores that wait for it.
+
+    Raises:
+        CkptError: of a restore that failed; the restores still wait.
+    """
+    waiting = tracking(owner).pending_slots.get(variable, {})
+    restores = waiting.pop(slot_name, None)
+    if restores is not None:
+        try:
+            _resume(restores, slot)
+        except BaseException:
+            waiting[slot_name] = restores
+            raise
+
+
+def owns_slots(node: Trackable) -> bool:
+    """Tell whether an object keeps slot variables, as an optimizer does."""
+    return all(callable(getattr(node, name, None)) for name in ("get_slot_names", "get_slot"))
+
+
+def makes_slots(node: Trackable) -> bool:
+    """Tell whether an object can be asked to make a slot variable."""
+    return owns_slots(node) and callable(getattr(node, "create_slot", None))
+
+
+def shape_fits(wanted: OpenShape, shape: tuple[int, ...]) -> bool:
+    """Tell whether a shape is one of those that a shape with open dimensions stands for."""
+    return len(wanted) == len(shape) and all(
+        want is None or want == have for want, have in zip(wanted, shape, strict=True)
+    )
+
+
+def _resume(restores: list[PendingRestore], child: Trackable) -> None:
+    for restore in sorted(restores, key=_number, reverse=True):
+        restore.resume(child)
+
+
+_number: Callable[[PendingRestore], int] = lambda restore: restore.number  # noqa: E731

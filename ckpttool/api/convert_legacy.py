@@ -45,7 +45,7 @@ from ckpttool.surgery.tables import load_table
 from ckpttool.surgery.writing.companions import MetaMode
 from ckpttool.surgery.writing.destination import unused_place
 from ckpttool.surgery.writing.prepare import WriteOptions, prepare
-from ckpttool.surgery.writing.spread import Recoding
+from ckpttool.surgery.writing.recoding.spread import Recoding
 
 # More sources are not kept open at a time; those of the rest are planned anew to be written.
 _MOST_OPEN = 16

@@ -15,7 +15,7 @@ import click
 from ckpttool.cli import options
 from ckpttool.cli.failures import Terminated
 from ckpttool.storage.locks import LOCK_TIMEOUT
-from ckpttool.surgery.writing.carry import DATA_MODES
+from ckpttool.surgery.writing.bundle.carry import DATA_MODES
 from ckpttool.surgery.writing.companions import META_MODES
 
 if TYPE_CHECKING:

@@ -22,10 +22,10 @@ from ckpttool.surgery.renaming import rename
 from ckpttool.surgery.rules import MoveRule, RenameRule
 from ckpttool.surgery.writing.companions import planned_state
 from ckpttool.surgery.writing.destination import destination_prefix
-from ckpttool.surgery.writing.payloads import payloads
 from ckpttool.surgery.writing.prepare import WriteOptions
 from ckpttool.surgery.writing.receipt import Receipt
-from ckpttool.surgery.writing.spread import Recoding
+from ckpttool.surgery.writing.recoding.payloads import payloads
+from ckpttool.surgery.writing.recoding.spread import Recoding
 from ckpttool.tensor.dtypes import STRING
 
 TargetForm = Literal["v2", "v1", "name-based"]

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import replace
 
-from ckpttool.checkpoint.kinds.words import AVERAGED
+from ckpttool.checkpoint.kinds.optimizers import AVERAGED
 from ckpttool.checkpoint.nearest import listed, nearest_names, quoted
 from ckpttool.checkpoint.selection.graph_names import GraphNames
 from ckpttool.errors import KeyCollisionError, SelectionError, SurgeryError

@@ -14,7 +14,7 @@ from ckpttool.surgery.plan import Plan
 from ckpttool.surgery.pruning import drop_tensors
 from ckpttool.surgery.renaming import rename
 from ckpttool.surgery.rules import parse_move
-from ckpttool.surgery.writing.carry import DataMode
+from ckpttool.surgery.writing.bundle.carry import DataMode
 from ckpttool.surgery.writing.prepare import WriteOptions, prepare
 from ckpttool.surgery.writing.receipt import Receipt
 from tests.support import encoder

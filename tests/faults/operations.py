@@ -27,7 +27,7 @@ from ckpttool.surgery.pruning import SLOT_KINDS, drop_tensors, select_drops
 from ckpttool.surgery.renaming import rename
 from ckpttool.surgery.rules import parse_move
 from ckpttool.surgery.writing.prepare import WriteOptions, prepare
-from ckpttool.surgery.writing.spread import Recoding
+from ckpttool.surgery.writing.recoding.spread import Recoding
 from ckpttool.tensor.values import Array
 from tests.legacy import handmade as v1
 from tests.legacy.handmade import legacy_fixture

@@ -19,7 +19,7 @@ from ckpttool.errors import ChangedError, CkptError, CorruptError, MissingFileEr
 from ckpttool.surgery.plan import Plan
 from ckpttool.surgery.renaming import rename
 from ckpttool.surgery.rules import MoveRule
-from ckpttool.surgery.writing.carry import DataMode
+from ckpttool.surgery.writing.bundle.carry import DataMode
 from ckpttool.surgery.writing.prepare import WriteOptions, prepare
 from tests.faults import trainer
 from tests.faults.counts import MOMENTS, count

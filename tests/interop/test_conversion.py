@@ -20,7 +20,7 @@ from ckpttool.surgery.flattening import flatten
 from ckpttool.surgery.like.reference import follow
 from ckpttool.surgery.plan import Plan
 from ckpttool.surgery.writing.prepare import WriteOptions, prepare
-from ckpttool.surgery.writing.spread import Recoding
+from ckpttool.surgery.writing.recoding.spread import Recoding
 from tests.interop import conversion_saver
 from tests.interop.conversion_programs import NAMES, program
 from tests.interop.process import Saver

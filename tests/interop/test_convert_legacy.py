@@ -18,7 +18,7 @@ import pytest
 
 import ckpttool
 from ckpttool.bundle.writer import BundleWriter
-from ckpttool.surgery.writing.spread import Recoding
+from ckpttool.surgery.writing.recoding.spread import Recoding
 from ckpttool.tensor.dtypes import STRING, dtype_of_name
 from tests.interop.process import Oracle, summary
 from tests.interop.values import sample

@@ -15,7 +15,7 @@ from ckpttool.legacy.reader import LegacyReader
 from ckpttool.legacy.writer import LegacyWriter
 from ckpttool.surgery.plan import Plan
 from ckpttool.surgery.writing.prepare import WriteOptions, prepare
-from ckpttool.surgery.writing.spread import Recoding
+from ckpttool.surgery.writing.recoding.spread import Recoding
 from ckpttool.tensor.dtypes import DType, dtype_of_name
 from tests.interop.partitions import grid, numpy_index, spec
 from tests.interop.process import Oracle, summary

@@ -17,7 +17,7 @@ from ckpttool.query.verify.findings import Finding
 from ckpttool.surgery.convert import TargetForm, conversion_options, plan_conversion
 from ckpttool.surgery.writing.prepare import WriteOptions, prepare
 from ckpttool.surgery.writing.receipt import Receipt
-from ckpttool.surgery.writing.spread import Recoding
+from ckpttool.surgery.writing.recoding.spread import Recoding
 from ckpttool.tensor.dtypes import DTYPES, STRING, DType, dtype_of_name
 from tests.support import encoder
 from tests.support.answers import value_bytes

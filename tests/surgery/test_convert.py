@@ -31,7 +31,7 @@ from ckpttool.surgery.convert import (
 from ckpttool.surgery.plan import Plan
 from ckpttool.surgery.rules import RenameRule, parse_move, parse_substitution
 from ckpttool.surgery.writing.prepare import WriteOptions, prepare
-from ckpttool.surgery.writing.spread import Recoding
+from ckpttool.surgery.writing.recoding.spread import Recoding
 from tests.legacy.handmade import legacy_fixture
 from tests.support import conversions
 from tests.support.conversions import SHARDED, SINGLE, copy_v1, everything, old_strings, write_v1

@@ -1,11 +1,11 @@
 """The kind of each tensor of a checkpoint: weight, slot, step ...
 
-tensors  the kinds of all tensors of a checkpoint
-objects  rules for object-based checkpoints
-names    rules for name-based checkpoints
-keras    names of the variables of Keras optimizers
-averages  the weight of each moving average
-families  optimizers by their slots, and the names of these
-words    names of optimizers and of their variables
-rules    the kinds, and the rules that both styles share
+tensors     the kinds of all tensors of a checkpoint
+objects     rules for object-based checkpoints
+names       rules for name-based checkpoints
+keras       names of the variables of Keras optimizers
+averages    the weight of each moving average
+slots       slot variables by the names that optimizers give them
+optimizers  names of optimizers and of their variables
+rules       the kinds, and the rules that both styles share
 """

@@ -10,8 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from ckpttool.checkpoint.kinds.keras import KerasNames
-from ckpttool.checkpoint.kinds.rules import Described
-from ckpttool.checkpoint.kinds.words import (
+from ckpttool.checkpoint.kinds.optimizers import (
     AVERAGE_SLOTS,
     AVERAGED,
     AVERAGES,
@@ -19,6 +18,7 @@ from ckpttool.checkpoint.kinds.words import (
     names_optimizer,
     without_number,
 )
+from ckpttool.checkpoint.kinds.rules import Described
 from ckpttool.objects.keys import VARIABLE_VALUE
 
 if TYPE_CHECKING:

@@ -17,8 +17,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import NamedTuple
 
-from ckpttool.checkpoint.kinds.rules import FLOATS, INTEGERS, Described, is_scalar
-from ckpttool.checkpoint.kinds.words import (
+from ckpttool.checkpoint.kinds.optimizers import (
     COUNTERS,
     KERAS_NUMBERED,
     KERAS_SLOTS,
@@ -28,6 +27,7 @@ from ckpttool.checkpoint.kinds.words import (
     names_optimizer,
     without_number,
 )
+from ckpttool.checkpoint.kinds.rules import FLOATS, INTEGERS, Described, is_scalar
 
 _WORDS = 3  # in the longest name of a slot, accumulated_delta_var
 

@@ -12,21 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping, Set
 from typing import TYPE_CHECKING, Literal
 
 from ckpttool.checkpoint.kinds.averages import averaged_name
-from ckpttool.checkpoint.kinds.families import OF_TWO_SLOTS
 from ckpttool.checkpoint.kinds.keras import KerasNames
-from ckpttool.checkpoint.kinds.rules import (
-    FLOATS,
-    INTEGERS,
-    LEGACY_HYPER_PARAMETERS,
-    ODD_DTYPES,
-    Described,
-    Kind,
-    averages,
-    is_scalar,
-    is_special,
-    variable_kind,
-)
-from ckpttool.checkpoint.kinds.words import (
+from ckpttool.checkpoint.kinds.optimizers import (
     AVERAGE_SLOTS,
     AVERAGED,
     AVERAGES,
@@ -43,6 +30,19 @@ from ckpttool.checkpoint.kinds.words import (
     names_optimizer,
     without_number,
 )
+from ckpttool.checkpoint.kinds.rules import (
+    FLOATS,
+    INTEGERS,
+    LEGACY_HYPER_PARAMETERS,
+    ODD_DTYPES,
+    Described,
+    Kind,
+    averages,
+    is_scalar,
+    is_special,
+    variable_kind,
+)
+from ckpttool.checkpoint.kinds.slots import OF_TWO_SLOTS
 from ckpttool.objects.keys import GRAPH_KEY
 
 if TYPE_CHECKING:

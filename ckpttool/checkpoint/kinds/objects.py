@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 from ckpttool.checkpoint.kinds.averages import AVERAGES_LIST, WEIGHTS_LIST, named_averages
 from ckpttool.checkpoint.kinds.names import kinds_from_names
+from ckpttool.checkpoint.kinds.optimizers import AVERAGE_SLOTS, in_replay_buffer
 from ckpttool.checkpoint.kinds.rules import (
     FLOATS,
     INTEGERS,
@@ -24,7 +25,6 @@ from ckpttool.checkpoint.kinds.rules import (
     is_special,
     variable_kind,
 )
-from ckpttool.checkpoint.kinds.words import AVERAGE_SLOTS, in_replay_buffer
 from ckpttool.objects.keys import (
     ATTRIBUTES,
     OPTIMIZER_SLOT,

@@ -32,7 +32,7 @@ from ckpttool.storage.staging import StagedFiles
 from ckpttool.storage.work import Progress
 from ckpttool.surgery.export.assets import ASSETS_FOLDER, asset_names, copy_assets, find_assets
 from ckpttool.surgery.plan import Plan
-from ckpttool.surgery.writing.carry import DataMode
+from ckpttool.surgery.writing.bundle.carry import DataMode
 from ckpttool.surgery.writing.destination import unused_place
 from ckpttool.surgery.writing.prepare import WriteOptions, prepare
 from ckpttool.surgery.writing.receipt import Receipt

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from ckpttool.checkpoint.kinds.families import MOMENTUM, slot_groups
 from ckpttool.checkpoint.kinds.rules import INTEGERS, LEGACY_HYPER_PARAMETERS, is_scalar
+from ckpttool.checkpoint.kinds.slots import MOMENTUM, slot_groups
 from ckpttool.checkpoint.nearest import listed, nearest_names, quoted
 from ckpttool.errors import KeyCollisionError, SelectionError
 from ckpttool.objects.keys import VARIABLE_VALUE

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from ckpttool.checkpoint.kinds.families import Family, families_of_slots, family_of_lists
 from ckpttool.checkpoint.kinds.rules import Described
+from ckpttool.checkpoint.kinds.slots import Family, families_of_slots, family_of_lists
 from ckpttool.checkpoint.nearest import quoted
 from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.errors import SurgeryError

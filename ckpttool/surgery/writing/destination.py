@@ -12,7 +12,7 @@ from ckpttool.checkpoint.locate import leads_elsewhere
 from ckpttool.errors import DestinationError, MissingFileError, SurgeryError
 from ckpttool.surgery.plan import Plan
 from ckpttool.surgery.writing.companions import check_sequence
-from ckpttool.surgery.writing.legacy_sets import old_files
+from ckpttool.surgery.writing.legacy.old_files import old_files
 
 
 def destination_prefix(typed: str) -> str:

@@ -21,8 +21,8 @@ from ckpttool.storage.folders import new_folder
 from ckpttool.storage.locks import Patience, locked_folder
 from ckpttool.storage.work import Progress
 from ckpttool.surgery.plan import Plan, refuse_damage
-from ckpttool.surgery.writing.bundle import BundleInPlace, NewBundle
-from ckpttool.surgery.writing.carry import DATA_MODES, DataMode
+from ckpttool.surgery.writing.bundle.carry import DATA_MODES, DataMode
+from ckpttool.surgery.writing.bundle.commit import BundleInPlace, NewBundle
 from ckpttool.surgery.writing.companions import (
     META_MODES,
     MetaMode,
@@ -32,7 +32,7 @@ from ckpttool.surgery.writing.companions import (
     planned_state,
 )
 from ckpttool.surgery.writing.receipt import PlanWriter, Receipt, Written, already_written
-from ckpttool.surgery.writing.spread import Recoding
+from ckpttool.surgery.writing.recoding.spread import Recoding
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,7 @@ class Prepared:
         """Return the writer for this plan."""
         plan, options = self.plan, self._options
         if self.generation == "V1":
-            from ckpttool.surgery.writing.legacy import NewLegacy  # it needs NumPy
+            from ckpttool.surgery.writing.legacy.commit import NewLegacy  # it needs NumPy
 
             how = options.recoding or Recoding()
             force = options.force or self._in_place

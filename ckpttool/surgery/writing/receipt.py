@@ -10,7 +10,7 @@ from typing import Protocol
 from ckpttool.errors import CkptError
 from ckpttool.legacy.naming import shard_pattern, v1_shard_path
 from ckpttool.storage.work import Progress
-from ckpttool.surgery.writing.carry import Carried
+from ckpttool.surgery.writing.bundle.carry import Carried
 
 
 @dataclass(frozen=True, slots=True)

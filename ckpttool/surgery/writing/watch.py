@@ -13,7 +13,7 @@ from ckpttool.errors import CkptError, SurgeryError
 from ckpttool.objects.keys import GRAPH_KEY
 from ckpttool.storage.source import Identity, RandomAccessFile, file_error, identity_of
 from ckpttool.surgery.plan import Plan
-from ckpttool.surgery.writing.carry import SourceExtent, verify_extent
+from ckpttool.surgery.writing.bundle.carry import SourceExtent, verify_extent
 from ckpttool.surgery.writing.links import refuse_foreign
 
 

@@ -10,7 +10,7 @@ from ckpttool.storage.locks import LOCK_TIMEOUT, Patience
 from ckpttool.storage.paths import StrPath, path_text
 from ckpttool.storage.work import Progress
 from ckpttool.surgery.plan import Plan
-from ckpttool.surgery.writing.carry import DataMode
+from ckpttool.surgery.writing.bundle.carry import DataMode
 from ckpttool.surgery.writing.companions import MetaMode
 from ckpttool.surgery.writing.destination import destination_prefix, unused_place
 from ckpttool.surgery.writing.prepare import WriteOptions, prepare

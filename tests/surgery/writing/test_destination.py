@@ -13,7 +13,7 @@ from ckpttool.checkpoint.generation import Generation
 from ckpttool.errors import CkptError, DestinationError, MissingFileError
 from ckpttool.surgery.plan import Plan
 from ckpttool.surgery.writing.destination import check_destination, destination_prefix
-from ckpttool.surgery.writing.legacy_sets import old_files
+from ckpttool.surgery.writing.legacy.old_files import old_files
 from ckpttool.surgery.writing.prepare import WriteOptions, prepare
 from tests.faults.checkpoints import names
 from tests.support.conversions import SHARDED, copy_v1, everything, write_v1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ckpttool.checkpoint.kinds.families import (
+from ckpttool.checkpoint.kinds.slots import (
     FAMILIES,
     OF_TWO_SLOTS,
     families_of_slots,

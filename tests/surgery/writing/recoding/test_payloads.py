@@ -9,8 +9,13 @@ import pytest
 from ckpttool import open_checkpoint
 from ckpttool.errors import ChecksumError, CkptError, CorruptError
 from ckpttool.surgery.plan import Plan
-from ckpttool.surgery.writing import payloads as module
-from ckpttool.surgery.writing.payloads import Payload, check_slices, payload_shapes, payloads
+from ckpttool.surgery.writing.recoding import payloads as module
+from ckpttool.surgery.writing.recoding.payloads import (
+    Payload,
+    check_slices,
+    payload_shapes,
+    payloads,
+)
 from ckpttool.tensor.dtypes import DType, dtype_of_name
 from ckpttool.tensor.values import Array, encode_array
 from tests.support.conversions import COLUMNS, ROWS, elements, old_strings, write_v1

@@ -22,7 +22,7 @@ from ckpttool.errors import (
     TruncatedError,
 )
 from ckpttool.surgery.plan import Plan
-from ckpttool.surgery.writing.carry import DataMode
+from ckpttool.surgery.writing.bundle.carry import DataMode
 from ckpttool.surgery.writing.prepare import WriteOptions, prepare
 from tests.faults.checkpoints import (
     MODES,

@@ -6,7 +6,7 @@ import pytest
 
 from ckpttool.bundle.entry import MAX_SHARDS
 from ckpttool.errors import SurgeryError
-from ckpttool.surgery.writing.spread import MAX_SPREAD, Recoding, spread
+from ckpttool.surgery.writing.recoding.spread import MAX_SPREAD, Recoding, spread
 from tests.support.refusals import refused
 
 SIZES = [[5], [3, 3], [], [0], [9], [1, 1, 1]]

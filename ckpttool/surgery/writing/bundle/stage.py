@@ -14,14 +14,14 @@ from ckpttool.storage.staged_file import StagedFile
 from ckpttool.storage.staging import StagedFiles
 from ckpttool.storage.work import Progress
 from ckpttool.surgery.plan import AddedCounter, Plan
-from ckpttool.surgery.writing.carry import (
+from ckpttool.surgery.writing.bundle.carry import (
     Carried,
     DataMode,
     carry_shard,
     check_space,
     copy_extent,
 )
-from ckpttool.surgery.writing.layout import Layout
+from ckpttool.surgery.writing.bundle.layout import Layout
 from ckpttool.surgery.writing.links import refuse_foreign
 from ckpttool.surgery.writing.receipt import ShardReceipt
 from ckpttool.surgery.writing.watch import Watch, carried_extents

@@ -29,16 +29,16 @@ from ckpttool.storage.source import RandomAccessFile
 from ckpttool.storage.staging import StagedFiles
 from ckpttool.storage.work import Progress
 from ckpttool.surgery.plan import Plan
-from ckpttool.surgery.writing.carry import DataMode
+from ckpttool.surgery.writing.bundle.carry import DataMode
+from ckpttool.surgery.writing.bundle.layout import Layout
+from ckpttool.surgery.writing.bundle.old_shards import OldShards
+from ckpttool.surgery.writing.bundle.stage import Stage, refuse_overlaps
+from ckpttool.surgery.writing.bundle.undo import Undo
 from ckpttool.surgery.writing.destination import check_destination, refuse_in_place
-from ckpttool.surgery.writing.layout import Layout
-from ckpttool.surgery.writing.legacy_sets import old_files
+from ckpttool.surgery.writing.legacy.old_files import old_files
 from ckpttool.surgery.writing.links import replacement_notes
-from ckpttool.surgery.writing.old_shards import OldShards
 from ckpttool.surgery.writing.receipt import Written, already_written
-from ckpttool.surgery.writing.spread import Recoding
-from ckpttool.surgery.writing.stage import Stage, refuse_overlaps
-from ckpttool.surgery.writing.undo import Undo
+from ckpttool.surgery.writing.recoding.spread import Recoding
 from ckpttool.surgery.writing.watch import Watch, watched
 
 
@@ -98,7 +98,7 @@ class NewBundle:
         check_destination(self._plan, self._prefix, generation="V2", force=self._force)
         self._watch = watched(self._plan, self._watch)
         if self._recoding is not None:
-            from ckpttool.surgery.writing.recode import recoding_notes  # it needs NumPy
+            from ckpttool.surgery.writing.recoding.stage import recoding_notes  # it needs NumPy
 
             return recoding_notes(self._plan, self._recoding)
         if self._compact:
@@ -128,7 +128,7 @@ class NewBundle:
 
     def _staging(self, staged: StagedFiles, watch: Watch, on_progress: Progress | None) -> Staging:
         if self._recoding is not None:
-            from ckpttool.surgery.writing.recode import RecodedStage  # it needs NumPy
+            from ckpttool.surgery.writing.recoding.stage import RecodedStage  # it needs NumPy
 
             return RecodedStage(self._plan, staged, self._prefix, self._recoding, on_progress)
         return Stage(

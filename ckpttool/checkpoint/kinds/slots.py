@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Set
 from dataclasses import dataclass
 
-from ckpttool.checkpoint.kinds.words import BERT_SLOTS, endings
+from ckpttool.checkpoint.kinds.optimizers import BERT_SLOTS, endings
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from ckpttool.surgery.pruning import drop_tensors
 from ckpttool.surgery.renaming import rename
 from ckpttool.surgery.rules import parse_move
 from ckpttool.surgery.writing.prepare import WriteOptions, prepare
-from ckpttool.surgery.writing.spread import Recoding
+from ckpttool.surgery.writing.recoding.spread import Recoding
 from ckpttool.tensor.dtypes import dtype_of_name
 from tests.faults.checkpoints import names
 from tests.legacy.handmade import LegacyFixture, legacy_fixtures

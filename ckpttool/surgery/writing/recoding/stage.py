@@ -19,12 +19,17 @@ from ckpttool.storage.staged_file import StagedFile
 from ckpttool.storage.staging import StagedFiles
 from ckpttool.storage.work import Progress
 from ckpttool.surgery.plan import Plan, PlannedTensor
-from ckpttool.surgery.writing.carry import check_space
-from ckpttool.surgery.writing.layout import Layout
-from ckpttool.surgery.writing.payloads import Payload, check_slices, payload_shapes, payloads
+from ckpttool.surgery.writing.bundle.carry import check_space
+from ckpttool.surgery.writing.bundle.layout import Layout
+from ckpttool.surgery.writing.bundle.stage import write_counters
 from ckpttool.surgery.writing.receipt import ShardReceipt
-from ckpttool.surgery.writing.spread import Recoding, spread
-from ckpttool.surgery.writing.stage import write_counters
+from ckpttool.surgery.writing.recoding.payloads import (
+    Payload,
+    check_slices,
+    payload_shapes,
+    payloads,
+)
+from ckpttool.surgery.writing.recoding.spread import Recoding, spread
 from ckpttool.tensor.dtypes import STRING
 from ckpttool.tensor.shape import element_count
 from ckpttool.tensor.slices import TensorSlice

@@ -10,7 +10,7 @@ import pytest
 
 from ckpttool.bundle.naming import find_shards, shard_path
 from ckpttool.errors import CkptError
-from ckpttool.surgery.writing.old_shards import OldShards
+from ckpttool.surgery.writing.bundle.old_shards import OldShards
 from ckpttool.surgery.writing.prepare import WriteOptions
 from tests.faults.checkpoints import NAMES, OBJECTS, SHARDS, change, copy_of, inode, stored
 

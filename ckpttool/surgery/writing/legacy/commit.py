@@ -17,13 +17,13 @@ from ckpttool.legacy.naming import shard_stem, v1_shard_path
 from ckpttool.legacy.writer import LegacyWriter
 from ckpttool.storage.work import Progress
 from ckpttool.surgery.plan import Plan, PlannedTensor
-from ckpttool.surgery.writing.carry import DataMode
+from ckpttool.surgery.writing.bundle.carry import DataMode
 from ckpttool.surgery.writing.destination import check_destination, refuse_in_place
-from ckpttool.surgery.writing.legacy_sets import old_files
+from ckpttool.surgery.writing.legacy.old_files import old_files
 from ckpttool.surgery.writing.links import replacement_notes
-from ckpttool.surgery.writing.payloads import check_slices, payload_shapes
 from ckpttool.surgery.writing.receipt import ShardReceipt, Written
-from ckpttool.surgery.writing.spread import Recoding, spread
+from ckpttool.surgery.writing.recoding.payloads import check_slices, payload_shapes
+from ckpttool.surgery.writing.recoding.spread import Recoding, spread
 from ckpttool.surgery.writing.watch import Watch, watched
 from ckpttool.tensor.shape import element_count
 from ckpttool.tensor.slices import TensorSlice

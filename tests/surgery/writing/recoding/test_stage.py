@@ -18,7 +18,7 @@ from ckpttool.legacy.writer import _MOST_BYTES
 from ckpttool.objects.keys import GRAPH_KEY
 from ckpttool.surgery.plan import Plan
 from ckpttool.surgery.writing.prepare import WriteOptions, prepare
-from ckpttool.surgery.writing.spread import Recoding
+from ckpttool.surgery.writing.recoding.spread import Recoding
 from ckpttool.tensor.dtypes import STRING, dtype_of_name
 from tests.faults.checkpoints import SLICES, names, stored
 from tests.legacy.handmade import LegacyFixture, legacy_fixtures

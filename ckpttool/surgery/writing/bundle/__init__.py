@@ -1,0 +1,9 @@
+"""Writing a plan as a bundle (V2).
+
+commit      the order in which the files of a bundle appear, new or in place
+stage       the files of a plan, staged beside their destination
+carry       data shards from source to destination: by link, clone or copy
+layout      the places of all tensors
+old_shards  removing replaced data shards
+undo        taking back published files
+"""

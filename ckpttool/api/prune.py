@@ -26,6 +26,7 @@ def prune(
     slots: bool = False,
     optimizer: bool = False,
     weights_only: bool = False,
+    kinds: str | Iterable[str] = (),
     **how: Unpack[Writing],
 ) -> Outcome:
     """Drop tensors, as `ckpt prune` does; TensorFlow restores what is left without complaint.
@@ -38,12 +39,14 @@ def prune(
         slots: drop the slot variables of optimizers.
         optimizer: drop all state of optimizers, slots too.
         weights_only: drop all but weights.
+        kinds: of what `drop` selects, or of all tensors without it, those of these kinds go.
         how: how to write, as `ckpttool.surgery.write` takes it: `in_place`, `dry_run`, `data`,
             `compact`, `force`, `update_state`, `meta`, `follow_links`, `lock_timeout`,
             `on_progress`.
 
     Raises:
-        SelectionError: there is nothing to drop, or a pattern selects nothing.
+        SelectionError: there is nothing to drop and `compact` is not set, or a pattern selects
+            nothing.
         SurgeryError: nothing would be left.
         DestinationError: there is something at the destination.
         CkptError: something cannot be read or written.
@@ -56,12 +59,16 @@ def prune(
     ['graph', 'iterator', 'step', 'weight']
     """
     with opened(source, within=how.get("in_place", False)) as ckpt:
-        plan = pruning.prune(
-            Plan.of(ckpt),
-            drop=drop,
-            keep=keep,
-            slots=slots,
-            optimizer=optimizer,
-            weights_only=weights_only,
-        )
+        plan = Plan.of(ckpt)
+        dropping = drop or keep or slots or optimizer or weights_only or kinds
+        if dropping or not how.get("compact"):
+            plan = pruning.prune(
+                plan,
+                drop=drop,
+                keep=keep,
+                slots=slots,
+                optimizer=optimizer,
+                weights_only=weights_only,
+                kinds=kinds,
+            )
         return write_plan(plan, destination, "prune", **how)

@@ -44,13 +44,7 @@ _FOR_CHECKS = ("github", "junit")
 @click.option("--finite", is_flag=True, help="Read all values; fail on NaN and Inf.")
 @click.option("--graph", is_flag=True, help="Compare with the variables of its MetaGraph.")
 @click.option("--crc", is_flag=True, help="Also compare stored crc32c; with --update, record them.")
-@click.option(
-    "--ignore",
-    metavar="PATTERN",
-    multiple=True,
-    type=options.TensorName(),
-    help="Ignore matching tensors, in the lock too.",
-)
+@options.ignore_option
 @click.option("--allow-extra", is_flag=True, help="Accept tensors that are not in the lock.")
 @options.format_options(*options.OUTPUT_FORMATS, *_FOR_CHECKS)
 @options.pass_settings

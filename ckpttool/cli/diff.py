@@ -40,13 +40,7 @@ _TOLERANCE = click.FloatRange(0)
 @options.path_argument("a", metavar="A")
 @click.argument("b", metavar="[B]", required=False, type=options.CheckpointPath())
 @options.selection_options
-@click.option(
-    "--ignore",
-    metavar="PATTERN",
-    multiple=True,
-    type=options.TensorName(),
-    help="Ignore matching tensors on both sides.",
-)
+@options.ignore_option
 @click.option("-a", "--all", is_flag=True, help="Also show equal tensors.")
 @click.option("--exact", is_flag=True, help="Read both sides and compare them byte for byte.")
 @click.option("--rtol", metavar="X", type=_TOLERANCE, help="Relative tolerance (default: 0).")

@@ -51,7 +51,7 @@ class ExportCommand(options.Command):
 @click.option(
     "-o", "--output", metavar="FILE", type=click.Path(), help="Write to FILE instead of stdout."
 )
-@click.option("--force", is_flag=True, help="Replace an existing file.")
+@click.option("--force", is_flag=True, help="Replace an existing output file.")
 @click.option(
     "--tag-set",
     metavar="TAG[,TAG...]",
@@ -76,7 +76,7 @@ class ExportCommand(options.Command):
     type=click.IntRange(0, 16),
     help=f"Indentation of JSON (default: {_INDENT}).",
 )
-@click.option("--compact", is_flag=True, help="Print JSON on one line.")
+@click.option("--one-line", is_flag=True, help="Print JSON on one line.")
 @click.option("--strict", is_flag=True, help="Fail if the output form cannot hold everything.")
 @options.pass_settings
 def command(
@@ -92,7 +92,7 @@ def command(
     decode_collections: bool,
     elide_constants: int | None,
     indent: int | None,
-    compact: bool,
+    one_line: bool,
     strict: bool,
 ) -> None:
     """Print a MetaGraph as JSON (protobuf's JSON mapping), without loss.
@@ -104,10 +104,10 @@ def command(
     form = output_form(cast("GraphForm | None", to), output, from_json=from_json)
     if form != "json" and (decode_collections or elide_constants is not None):
         raise click.UsageError("--decode-collections and --elide-constants need JSON")
-    if form != "json" and (compact or indent is not None):
-        raise click.UsageError("--indent and --compact need JSON")
-    if compact and indent is not None:
-        raise click.UsageError("--indent and --compact cannot be combined")
+    if form != "json" and (one_line or indent is not None):
+        raise click.UsageError("--indent and --one-line need JSON")
+    if one_line and indent is not None:
+        raise click.UsageError("--indent and --one-line cannot be combined")
     if saved_model and (select or tag_set is not None):
         raise click.UsageError("--saved-model cannot be combined with --tag-set or --select")
     if force and output is None:
@@ -125,7 +125,7 @@ def command(
         select=select or "",
         decode_collections=decode_collections,
         elide_constants=elide_constants,
-        indent=None if compact else _INDENT if indent is None else indent,
+        indent=None if one_line else _INDENT if indent is None else indent,
         strict=strict,
     )
     for warning in export.warnings:

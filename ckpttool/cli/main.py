@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
+from shlex import quote
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
@@ -98,10 +99,10 @@ class CommandTable(click.Group):
         """Find the called command, or name the nearest one in the error."""
         name = args[0]
         if name not in self.table and not ctx.resilient_parsing and name[:1] != "-":
-            from ckpttool.checkpoint.nearest import nearest, path_hint, quoted
+            from ckpttool.checkpoint.nearest import nearest, quoted
 
-            if path_hint(name):
-                hint = f"it is a path: try '{ctx.command_path} ls {name}'"
+            if os.path.lexists(name) or os.path.lexists(f"{name}.index"):
+                hint = f"it is a path: try '{ctx.command_path} ls {quote(name)}'"
                 raise click.UsageError(f"no such command '{name}'; {hint}", ctx)
             near = nearest(name, self.table, limit=1)
             hint = f"nearest: {quoted(near)}" if near else f"there are {', '.join(self.table)}"

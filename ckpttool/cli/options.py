@@ -256,8 +256,7 @@ def filter_options(function: F) -> F:
     ) -> Any:
         rules = [SelectionRule(pattern) for pattern in patterns]
         rules += _ordered_rules(click.get_current_context(), include, exclude)
-        kinds = [word for words in kind for word in words.split(",") if word]
-        return function(*args, selector=Selector(rules, kinds=kinds), **kwargs)
+        return function(*args, selector=Selector(rules, kinds=kinds_of(kind)), **kwargs)
 
     decorators = (
         click.option(
@@ -276,18 +275,47 @@ def filter_options(function: F) -> F:
             type=TensorName(),
             help="Exclude matching tensors.",
         ),
-        click.option(
-            "--kind",
-            metavar="KIND[,KIND...]",
-            multiple=True,
-            type=KindList(),
-            help=f"Only tensors of these kinds: {', '.join(KINDS)}.",
-        ),
+        kind_option("Only tensors of these kinds"),
     )
     decorated: Any = with_selector
     for decorator in reversed(decorators):
         decorated = decorator(decorated)
     return decorated  # type: ignore[no-any-return]
+
+
+def kind_option(help: str) -> Callable[[F], F]:
+    """Add --kind; the function gets `kind`, words for `kinds_of`.
+
+    Args:
+        help: what the option does, without a full stop; the kinds follow.
+    """
+    return click.option(
+        "--kind",
+        metavar="KIND[,KIND...]",
+        multiple=True,
+        type=KindList(),
+        help=f"{help}: {', '.join(KINDS)}.",
+    )
+
+
+def kinds_of(words: Iterable[str]) -> list[str]:
+    """Return the kinds in the values of --kind."""
+    return [kind for word in words for kind in word.split(",") if kind]
+
+
+def ignore_option(function: F) -> F:
+    """Add --ignore; the function gets `ignore`, patterns.
+
+    Unlike --exclude, it takes tensors out of both things that are compared: they can be no other
+    name for another tensor, and nothing is said about them.
+    """
+    return click.option(
+        "--ignore",
+        metavar="PATTERN",
+        multiple=True,
+        type=TensorName(),
+        help="Treat matching tensors as absent on both sides.",
+    )(function)
 
 
 def _ordered_rules(

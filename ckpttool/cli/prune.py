@@ -21,6 +21,7 @@ EXAMPLES = (
     ("ckpt prune ckpts --slots -o out/ckpt-2 --compact", "Drop slots and free their space."),
     ("ckpt prune ckpts --weights-only -o out/ckpt-3 -n", "Print the plan only."),
     ("ckpt prune ckpts --drop iterator -o out/ckpt-4", "Drop what matches a pattern."),
+    ("ckpt prune ckpts --kind slot,iterator -o out/ckpt-6", "Drop some kinds of tensors."),
     (
         "ckpt prune ckpts --keep 'net/**' -o out/ckpt-5",
         "Drop everything but what matches a pattern.",
@@ -47,6 +48,7 @@ EXAMPLES = (
 @click.option("--slots", is_flag=True, help="Drop optimizer slot variables.")
 @click.option("--optimizer", is_flag=True, help="Drop all optimizer state, slots included.")
 @click.option("--weights-only", is_flag=True, help="Drop everything but weights.")
+@options.kind_option("Drop only tensors of these kinds; without --drop, all of them")
 @write_options
 @options.format_options(*FORMATS)
 @options.pass_settings
@@ -58,17 +60,21 @@ def command(
     slots: bool,
     optimizer: bool,
     weights_only: bool,
+    kind: tuple[str, ...],
     destination: Destination,
     format: str,
 ) -> None:
     """Drop tensors, such as optimizer state; TensorFlow restores the rest.
 
     The object graph of an object-based checkpoint is updated. Data shards are linked where
-    possible, else copied; --compact rewrites them without the dropped tensors.
+    possible, else copied; --compact rewrites them without the dropped tensors, and may stand alone.
     """
-    if not (drop or keep or slots or optimizer or weights_only):
+    kinds = options.kinds_of(kind)
+    dropping = drop or keep or slots or optimizer or weights_only or kinds
+    if not (dropping or destination.how["compact"]):
         raise click.UsageError(
-            "nothing to drop: give --drop, --keep, --slots, --optimizer or --weights-only"
+            "nothing to drop: give --drop, --keep, --kind, --slots, --optimizer, --weights-only, "
+            "or --compact alone"
         )
     location = locate(source, within=destination.in_place)
     settings.report(location)
@@ -83,6 +89,7 @@ def command(
                 slots=slots,
                 optimizer=optimizer,
                 weights_only=weights_only,
+                kinds=kinds,
                 **how,
             )
 

@@ -78,7 +78,7 @@ def _print_tables(ctx: click.Context, param: click.Parameter, value: bool) -> No
     is_flag=True,
     help="Swap weights and their moving averages before the rules apply.",
 )
-@click.option("--strict", is_flag=True, help="Fail if a name matches no rule.")
+@click.option("--strict", is_flag=True, help="Fail if a tensor matches no rule.")
 @click.option(
     "--list-tables",
     is_flag=True,

@@ -42,9 +42,14 @@ EXAMPLES = (
     "--stats", is_flag=True, help="Print only statistics; of all tensors if no KEY is given."
 )
 @click.option(
-    "--out", metavar="FILE.npy", type=click.Path(), help="Write one tensor to a NumPy file."
+    "-o",
+    "--output",
+    "--out",
+    metavar="FILE.npy",
+    type=click.Path(),
+    help="Write one tensor to a NumPy file.",
 )
-@click.option("--force", is_flag=True, help="Replace an existing --out file.")
+@click.option("--force", is_flag=True, help="Replace an existing output file.")
 @options.format_options()
 @options.pass_settings
 def command(
@@ -56,7 +61,7 @@ def command(
     full: bool,
     precision: int | None,
     stats: bool,
-    out: str | None,
+    output: str | None,
     force: bool,
     format: str,
 ) -> None:
@@ -71,8 +76,8 @@ def command(
             f"cannot print values as {format}; use {', '.join(_VALUE_FORMATS)}, or --stats"
         )
     chosen = bool(keys) or not selector.selects_all
-    if out is not None and (stats or not chosen):
-        raise click.UsageError("--out writes the values of one KEY")
+    if output is not None and (stats or not chosen):
+        raise click.UsageError("-o writes the values of one KEY")
     if graph and (chosen or stats or precision is not None):
         raise click.UsageError(
             "--graph describes the graph; it cannot be combined with KEY, --stats or --precision"
@@ -102,8 +107,8 @@ def command(
         for target in targets:
             if target.index is not None:
                 settings.note(f"{target.key}: the crc32c of a part of a tensor is not checked")
-        if out is not None:
-            _write_file(settings, ckpt, targets, out, force)
+        if output is not None:
+            _write_file(settings, ckpt, targets, output, force)
         else:
             _show_tensors(settings, ckpt, targets, full, precision, stats, format)
 
@@ -168,7 +173,7 @@ def _write_file(
     settings: options.Settings, ckpt: Checkpoint, targets: list[Target], path: str, force: bool
 ) -> None:
     if len(targets) != 1:
-        raise click.UsageError(f"--out writes one tensor, not {len(targets)}")
+        raise click.UsageError(f"-o writes one tensor, not {len(targets)}")
     from ckpttool.query.values.npy import write_npy
 
     written = write_npy(ckpt, targets[0], path, force=force)

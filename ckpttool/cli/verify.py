@@ -29,7 +29,7 @@ EXAMPLES = (
 @options.command("verify", examples=EXAMPLES)
 @options.path_argument("paths", metavar="PATH...", nargs=-1)
 @click.option("--fast", is_flag=True, help="Check only indexes and file sizes; read no data.")
-@click.option("--strict", is_flag=True, help="Treat warnings as damage.")
+@click.option("--strict", is_flag=True, help="Fail on warnings too.")
 @options.jobs_option("Read")
 @options.format_options()
 @options.pass_settings

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Literal, TextIO
@@ -14,7 +15,9 @@ from ckpttool.render.jsonout import write_jsonl
 
 RowFormat = Literal["table", "plain", "jsonl", "csv", "markdown", "names"]
 _BATCH = 4096
-_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+_FORMULA_STARTS = ("=", "+", "-", "@")
+_REAL = r"(?:(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?|inf|nan|Infinity)"
+_NUMBER = re.compile(rf"[-+]?{_REAL}(?:[-+]{_REAL}j|j)?\Z")
 
 
 def write_rows(
@@ -67,8 +70,10 @@ def _csv_cell(value: object) -> object:
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return value
     text = cell_text(value)
-    # A spreadsheet would take such text for a formula.
-    return f"'{text}" if text.startswith(_FORMULA_STARTS) else text
+    # A spreadsheet would take such text for a formula, which a name in a file from a stranger may
+    # be. A number is one even as text: the value of an element that a difference names.
+    guarded = text.startswith(_FORMULA_STARTS) and not _NUMBER.match(text)
+    return f"'{text}" if guarded else text
 
 
 def _write_markdown(rows: Iterable[Row], columns: Sequence[Column], stream: TextIO) -> None:

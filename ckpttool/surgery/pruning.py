@@ -36,6 +36,7 @@ def prune(
     slots: bool = False,
     optimizer: bool = False,
     weights_only: bool = False,
+    kinds: str | Iterable[str] = (),
 ) -> Plan:
     """Return the plan without some tensors; the arguments are the options of `ckpt prune`.
 
@@ -46,6 +47,7 @@ def prune(
         slots: drop the slot variables of optimizers.
         optimizer: drop all state of optimizers, slots too.
         weights_only: drop all but weights.
+        kinds: of what `drop` selects, or of all tensors without it, those of these kinds go.
 
     Raises:
         SelectionError: there is nothing to drop, or a pattern selects nothing.
@@ -53,7 +55,8 @@ def prune(
     """
     drop = (drop,) if isinstance(drop, str) else tuple(drop)
     keep = (keep,) if isinstance(keep, str) else tuple(keep)
-    if not (drop or keep or slots or optimizer or weights_only):
+    chosen = Selector.from_patterns(kinds=kinds).kinds
+    if not (drop or keep or slots or optimizer or weights_only or chosen):
         raise SelectionError("nothing to drop: no pattern and no kind is given")
     dropped = select_drops(
         plan,
@@ -61,6 +64,7 @@ def prune(
         keep=keep,
         drop_kinds=OPTIMIZER_KINDS if optimizer else SLOT_KINDS if slots else frozenset(),
         only_kinds=WEIGHT_KINDS if weights_only else frozenset(),
+        among=chosen,
     )
     return note_staying(drop_tensors(plan, dropped), drop, dropped)
 
@@ -72,6 +76,7 @@ def select_drops(
     keep: tuple[str, ...] = (),
     drop_kinds: Set[str] = frozenset(),
     only_kinds: Set[str] = frozenset(),
+    among: Set[str] = frozenset(),
 ) -> frozenset[str]:
     """Return the source keys of the tensors to drop.
 
@@ -86,10 +91,17 @@ def select_drops(
         drop_kinds: kinds to drop; averages kept by an optimizer are dropped with its slots.
         only_kinds: if any, all other kinds are dropped, except the save counter of an object-based
             checkpoint.
+        among: if any, `drop` drops tensors of these kinds only, and all of them without a pattern.
 
     Raises:
         SelectionError: a pattern selects nothing, or nothing that could be dropped.
     """
+    if "graph" in among and plan.graph is not None:
+        raise SelectionError(
+            "the object graph stays as long as the checkpoint is object-based; "
+            "`ckpt convert-legacy --to name-based` makes one without",
+            path=plan.source.prefix,
+        )
     rows = _rows(plan)
     counter = {_SAVE_COUNTER} if plan.graph is not None else set()
     choice = _left_by(plan, rows, drop)
@@ -99,13 +111,16 @@ def select_drops(
             f"nothing to drop: {_staying(plan, choice, frozenset()) or 'there is no pattern'}",
             path=plan.source.prefix,
         )
+    if among:
+        of_kind = {row.key for row in rows if row.kind in among}
+        going = going & of_kind if drop else of_kind
     going |= {row.key for row in rows if row.kind in drop_kinds}
     if drop_kinds >= SLOT_KINDS:
         going |= {average.key for average in plan.source.averages if average.optimizer}
     if only_kinds:
         going |= {row.key for row in rows if row.kind not in only_kinds} - counter
     staying = _selected(plan, rows, keep)
-    if keep and not (drop or drop_kinds or only_kinds):
+    if keep and not (drop or drop_kinds or only_kinds or among):
         going = {row.key for row in rows} - counter
     going -= staying
     scopes = choice.left_in[0].scopes if choice.left_in else frozenset()

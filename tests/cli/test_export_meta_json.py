@@ -59,7 +59,7 @@ def test_json_of_a_meta_file() -> None:
 def test_layout() -> None:
     found = document(META)
     assert run(META, "--indent", "1") == json.dumps(found, indent=1) + "\n"
-    assert run(META, "--compact") == json.dumps(found, separators=(",", ":")) + "\n"
+    assert run(META, "--one-line") == json.dumps(found, separators=(",", ":")) + "\n"
 
 
 def test_select() -> None:
@@ -114,7 +114,7 @@ def test_elide_constants(tmp_path: Path) -> None:
 def test_there_and_back(source: str, tmp_path: Path) -> None:
     data = shell(f'$CKPT {COMMAND} "$1" --to pb > "$2"', words=[source, str(tmp_path / "a")])
     assert (data.code, data.err) == (0, "")
-    options = "--decode-collections --compact" if source == META else ""
+    options = "--decode-collections --one-line" if source == META else ""
     line = f'$CKPT {COMMAND} "$1" {options} | $CKPT {COMMAND} --from-json - -o "$2"'
     for name in ("b.meta", "b.pbtxt", "b.json"):
         done = shell(line, words=[source, str(tmp_path / name)])
@@ -159,7 +159,7 @@ ANY = bytes_field(1, bytes_field(3, bytes_field(1, b"x.y/my.Type") + bytes_field
 
 def test_unknown_fields_are_told(tmp_path: Path) -> None:
     (tmp_path / "new.meta").write_bytes(NEW)
-    done = ckpt(COMMAND, "new.meta", "--compact", folder=str(tmp_path))
+    done = ckpt(COMMAND, "new.meta", "--one-line", folder=str(tmp_path))
     assert (done.code, done.out) == (
         0,
         '{"graphDef":{"node":[{"name":"n"},{"name":"n"},{"name":"n"}]}}\n',
@@ -196,9 +196,9 @@ def test_an_unknown_type_is_carried(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "problem"),
     [
-        (["--to", "pb", "--compact", META], "--indent and --compact need JSON"),
+        (["--to", "pb", "--one-line", META], "--indent and --one-line need JSON"),
         (["--to", "pbtxt", "--elide-constants", META], "need JSON"),
-        (["--indent", "1", "--compact", META], "cannot be combined"),
+        (["--indent", "1", "--one-line", META], "cannot be combined"),
         (
             ["--saved-model", "--tag-set", "a", META],
             "--saved-model cannot be combined with --tag-set or --select",

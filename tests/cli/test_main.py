@@ -152,8 +152,12 @@ def test_completion_scripts_are_printed(shell: str) -> None:
 
 def test_a_path_in_place_of_a_command(tmp_path: Path) -> None:
     (tmp_path / "ckpt-1.index").touch()
+    (tmp_path / "two words").mkdir()
     for path in (tmp_path, tmp_path / "ckpt-1"):
         assert f"it is a path: try 'ckpt ls {path}'" in ckpt(str(path)).stderr
+    for typed, shown in (("ckpt-1", "ckpt-1"), ("two words", "'two words'")):
+        done = ckpt(typed, cwd=tmp_path)
+        assert f"it is a path: try 'ckpt ls {shown}'" in done.stderr
 
 
 def test_each_command_in_the_table_can_be_imported() -> None:

@@ -99,6 +99,15 @@ def test_the_schema_is_a_schema() -> None:
         (["--keep", "net", "--keep", "step"], ALL - WEIGHTS - SLOTS - {COUNTER, STEP}),
         (["--slots", "--keep", "net/l1/bias/**"], {key for key in SLOTS if "kernel" in key}),
         (["--keep", "net/l1/kernel", "--drop", "net"], None),
+        (["--kind", "slot"], SLOTS),
+        (["--kind", "slot,iterator", "--kind", "step"], SLOTS | {ITERATOR, COUNTER, STEP}),
+        (["--kind", "slot", "--drop", "**/bias/**"], {key for key in SLOTS if "bias" in key}),
+        (["--kind", "iterator", "--slots"], SLOTS | {ITERATOR}),
+        (
+            ["--kind", "slot", "--keep", "net/l1/bias/**"],
+            {key for key in SLOTS if "bias" not in key},
+        ),
+        (["--kind", "weight", "--drop", "net/l1/bias"], {key for key in ALL if "l1/bias" in key}),
     ],
 )
 def test_what_goes(words: list[str], expected: set[str] | None, here: Path) -> None:
@@ -224,9 +233,27 @@ def test_something_has_to_say_what_goes(here: Path) -> None:
         "prune",
         "ckpts",
         *NEW,
-        message="nothing to drop: give --drop, --keep, --slots, --optimizer or --weights-only",
+        message="nothing to drop: give --drop, --keep, --kind, --slots, --optimizer, "
+        "--weights-only, or --compact alone",
         lines=2,
     )
+
+
+def test_compacting_needs_nothing_to_drop(here: Path) -> None:
+    run(here, "prune", "ckpts", "--slots", "-o", "holed")
+    before = values(here / "holed")
+    found = document(here, "holed", "--compact", *NEW)
+    assert found["changes"] == [] and found["written"]["bytes_dead"] == 0
+    assert values(here / "new") == before
+    old, new = (
+        sum(path.stat().st_size for path in shards(here, name)) for name in ("holed", "new")
+    )
+    assert new < old
+
+
+def test_the_object_graph_is_no_kind_to_drop(here: Path) -> None:
+    refuse(here, "prune", "ckpts", "--kind", "graph", *NEW, message="--to name-based")
+    refuse(here, "prune", "ckpts", "--kind", "slto", *NEW, message="nearest: 'slot'")
 
 
 def test_nothing_of_a_kind_is_no_error(here: Path) -> None:

@@ -63,9 +63,18 @@ def test_csv() -> None:
     ]
 
 
-@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)", "-"])
+@pytest.mark.parametrize(
+    "text", ["=1+1", "+1+1", "-1-A1", "@SUM(A1)", "-", "-infinite", "-1e5x", "-1/0"]
+)
 def test_csv_leaves_no_formula(text: str) -> None:
     assert written("csv", [(text,)], [Column("key")]) == f"key\n'{text}\n"
+
+
+@pytest.mark.parametrize(
+    "text", ["-0.1", "+1", "-1e-05", "-inf", "-nan", "-1.", "-.5", "-1+2j", "-1e+30-infj", "-2j"]
+)
+def test_csv_leaves_numbers_as_they_are(text: str) -> None:
+    assert written("csv", [(text,)], [Column("key")]) == f"key\n{text}\n"
 
 
 def test_csv_needs_no_guard_against_control_characters() -> None:

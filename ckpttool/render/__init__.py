@@ -5,6 +5,7 @@ humanize    sizes, counts, shapes and times in words
 cells       columns, and the text of each cell
 table       rows in every output format, as they come
 aligned     rows as a table for people, fitted to the terminal
+wrap        lines broken between words
 jsonout     strict JSON, streamed
 layout      an array as NumPy would lay it out
 tree        a tree drawn with lines

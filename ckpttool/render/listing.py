@@ -16,6 +16,7 @@ from ckpttool.render.cells import ByColumn, Column, kind_style
 from ckpttool.render.console import Terminal
 from ckpttool.render.jsonout import source_document, write_json, write_jsonl
 from ckpttool.render.table import RowFormat, write_rows
+from ckpttool.render.wrap import prose
 
 if TYPE_CHECKING:
     from ckpttool.query.tree.nodes import TreeNode
@@ -290,4 +291,5 @@ def _write_totals(listing: Listing, stream: TextIO, terminal: Terminal) -> None:
         text += f"; {humanize.number(shown)} shown"
     if listing.damaged:
         text += f"; {humanize.counted(len(listing.damaged), 'damaged tensor')} not listed"
-    stream.write(terminal.style(text, "dim") + "\n")
+    for line in prose(text, terminal, style="dim"):
+        stream.write(line + "\n")

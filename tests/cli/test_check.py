@@ -370,7 +370,7 @@ def test_table_on_a_terminal(width: str, lock: str, tmp_path: Path) -> None:
     prefix = save(tmp_path, step=None, net__w=np.zeros(9, np.float16))
     environ = {"COLUMNS": width, "FORCE_COLOR": "1"}
     done = ckpt("check", prefix, "--against", lock, "--format", "table", environ=environ)
-    assert done.code == 1 and "\x1b[1;31mFAILED\x1b[0m" in done.out
+    assert done.code == 1 and "\x1b[1;31mFAILED:\x1b[0m" in done.out
     for word in ("step", "missing", "float16", "[9]", "[2, 3]"):
         assert word in done.out
 

@@ -18,6 +18,7 @@ from ckpttool.render.jsonout import source_document, write_json, write_jsonl
 from ckpttool.render.listing import SCHEMA as LISTING_SCHEMA
 from ckpttool.render.listing import tensor_document
 from ckpttool.render.table import RowFormat, write_rows
+from ckpttool.render.wrap import flow, words
 
 SCHEMA = "ckpt.check/1"
 
@@ -95,7 +96,9 @@ def _write_for_people(report: LockReport, stream: TextIO, terminal: Terminal) ->
         shown, about = report.update, report.lock or ""
     elif report.lock is not None:
         about += f" against {report.lock}"
-    stream.write(f"{printable(about)}: {terminal.style(shown, style)}: {summary(report)}\n")
+    verdict = [(f"{printable(about)}:", ""), (f"{shown}:", style), *words(summary(report))]
+    for line in flow(verdict, terminal):
+        stream.write(line + "\n")
     if report.findings:
         stream.write("\n")
         columns = _human_columns(report)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from textwrap import wrap
 from typing import TextIO, cast
 
 from ckpttool.printable import printable, shortened, unprintable
@@ -36,6 +35,7 @@ from ckpttool.render.diff.rows import (
 )
 from ckpttool.render.jsonout import write_json, write_jsonl
 from ckpttool.render.table import RowFormat
+from ckpttool.render.wrap import prose
 
 _ARROW = " → "
 _MARKS = {"added": "+ ", "removed": "- ", "equal": "= ", "unreadable": "! ", "incomparable": "? "}
@@ -56,7 +56,6 @@ _TITLES = {"value": "changed", "incomparable": "not comparable", "dtype": "other
 # Of differences alike in the object graph so many are shown, unless all are asked for.
 _SHOWN = 3
 _LONGEST = 40
-_WIDEST = 10_000
 
 
 def write_diff(
@@ -123,8 +122,8 @@ def _write_for_people(diff: Diff, stream: TextIO, terminal: Terminal, *, everyth
         _write_graph(diff.graph, known, stream, terminal, everything=everything)
     if diff.tensors or diff.graph is not None or any(diff.damaged):
         stream.write("\n")
-    for line in wrap(_summary(diff), terminal.width or _WIDEST, subsequent_indent="  "):
-        stream.write(terminal.style(line, "dim") + "\n")
+    for line in prose(_summary(diff), terminal, style="dim"):
+        stream.write(line + "\n")
 
 
 def _write_section(

@@ -18,6 +18,7 @@ from ckpttool.render.layout import lay_out
 from ckpttool.render.show.json import write_details_json, write_details_jsonl
 from ckpttool.render.show.statistics import write_statistics
 from ckpttool.render.table import RowFormat
+from ckpttool.render.wrap import Piece, flow, prose
 
 # Where nothing limits lines, values are wrapped here all the same.
 _WIDTH = 80
@@ -71,43 +72,38 @@ def detail_lines(
     full: bool = False,
 ) -> Iterator[str]:
     """Yield the lines of one tensor."""
-    yield _header(detail, terminal)
+    yield from flow(_header(detail), terminal, gap="  ")
     content = detail.content
     width = max(terminal.width or _WIDTH, _LEAST_WIDTH)
     if isinstance(content, Values):
         texts = content.texts(precision=precision, full=full)
         yield from lay_out(texts, content.shape, content.gaps, width=width)
     elif isinstance(content, Variants):
-        yield from _variants(content, width)
+        for line in _variants(content, width):
+            yield from prose(line, terminal)
     elif content is not None:
         yield from _graph(content, terminal)
     # Of a scalar they would say the same once more.
     if detail.statistics is not None and detail.part:
-        yield "  ".join(
-            terminal.style(part, style) for part, style in _statistics(detail.statistics)
-        )
+        yield from flow(_statistics(detail.statistics), terminal, gap="  ")
     if detail.histogram is not None:
         yield terminal.style(draw_histogram(detail.histogram, width), "dim")
 
 
-def _header(detail: TensorDetail, terminal: Terminal) -> str:
-    name = printable(detail.key) + ("" if detail.index is None else f"[{detail.index}]")
+def _header(detail: TensorDetail) -> Iterator[Piece]:
     shape = humanize.shape(detail.part)
     if detail.index is not None:
         shape += f" of {humanize.shape(detail.shape)}"
-    return "  ".join(
-        (
-            terminal.style(name, "bold"),
-            detail.dtype,
-            terminal.style(shape, "green"),
-            humanize.size(detail.bytes),
-            terminal.style(detail.kind, kind_style(detail.kind)),
-            *(() if detail.verified else ("not checked",)),
-        )
-    )
+    yield printable(detail.key) + ("" if detail.index is None else f"[{detail.index}]"), "bold"
+    yield detail.dtype, ""
+    yield shape, "green"
+    yield humanize.size(detail.bytes), ""
+    yield detail.kind, kind_style(detail.kind)
+    if not detail.verified:
+        yield "not checked", ""
 
 
-def _statistics(summary: Statistics) -> Iterator[tuple[str, str]]:
+def _statistics(summary: Statistics) -> Iterator[Piece]:
     """Yield each figure with its style; those that nobody wants to see stand out."""
     if summary.true is not None:
         yield f"true {humanize.number(summary.true)}", "dim"
@@ -196,18 +192,20 @@ def _graph(content: GraphDetail, terminal: Terminal) -> Iterator[str]:
     counts = humanize.counted(total, "object")
     if content.graph.slots:
         counts += f", {humanize.counted(len(content.graph.slots), 'slot variable')}"
-    yield f"object graph: {counts}"
+    yield from prose(f"object graph: {counts}", terminal)
     for node in content.nodes:
-        yield from _node(node, paths, terminal)
+        path = paths[node.id]
+        shown = "(unreachable)" if path is None else printable(path) or "(root)"
+        yield from flow([(f"#{node.id}", ""), (shown, "bold")], terminal)
+        for line in _node(node, paths):
+            yield from prose(line, terminal)
     left_out = total - len(content.nodes)
     if left_out:
-        yield f"... {humanize.counted(left_out, 'more object')}; --full shows all"
+        more = f"... {humanize.counted(left_out, 'more object')}; --full shows all"
+        yield from prose(more, terminal)
 
 
-def _node(node: Node, paths: Sequence[str | None], terminal: Terminal) -> Iterator[str]:
-    path = paths[node.id]
-    shown = "(unreachable)" if path is None else printable(path) or "(root)"
-    yield f"#{node.id} {terminal.style(shown, 'bold')}"
+def _node(node: Node, paths: Sequence[str | None]) -> Iterator[str]:
     if node.children:
         edges = (f"{printable(edge.name)} #{edge.node_id}" for edge in node.children)
         yield f"    children: {', '.join(edges)}"

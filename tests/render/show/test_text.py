@@ -63,7 +63,7 @@ def test_colour_changes_nothing_else() -> None:
     with_bars = replace(DETAIL, histogram=Histogram(0.5, 1.0, (1, 0, 1)))
     bare, colourful = (text_of(with_bars, Terminal(color=color)) for color in (False, True))
     assert bare[-1] == "0.5 |█ █| 1"
-    assert [line.count("\x1b[") for line in colourful] == [6, 0, 14, 2]
+    assert [line.count("\x1b[") for line in colourful] == [6, 0, 2, 2]
     codes = ("\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[32m", "\x1b[34m")
     for line, plain in zip(colourful, bare, strict=True):
         for code in codes:

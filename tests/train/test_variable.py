@@ -37,7 +37,7 @@ from ckpttool.train.variable import Variable
         (np.zeros(2, ml_dtypes.bfloat16), "bfloat16"),
         (lambda: 3.0, "float32"),
     ],
-    ids=repr,
+    ids=lambda value: "function" if callable(value) else repr(value),  # an address differs per run
 )
 def test_dtype_of_a_value(value: Any, dtype: str) -> None:
     variable = Variable(value)

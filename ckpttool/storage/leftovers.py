@@ -18,7 +18,7 @@ import os
 import re
 import stat
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 
@@ -100,6 +100,21 @@ class SetLock:
     def _is_there(self) -> bool:
         found = self._folder.status(self._name)
         return found is not None and os.path.samestat(found, os.fstat(self._fd))
+
+
+def clean_up(*steps: Callable[[], object]) -> None:
+    """Take steps that release something, in order; each of them may be taken twice.
+
+    An interrupt does not leave anything behind: the interrupted step is taken once more, then the
+    others.
+    """
+    for at, step in enumerate(steps):
+        try:
+            step()
+        except BaseException:
+            for each in steps[at:]:
+                each()
+            raise
 
 
 def destination_of(name: str) -> str:

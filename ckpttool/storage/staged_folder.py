@@ -23,7 +23,7 @@ from contextlib import suppress
 
 from ckpttool.errors import ChangedError, CkptError, DestinationError
 from ckpttool.storage.folders import OpenFolder
-from ckpttool.storage.leftovers import SetLock, clear_leftovers
+from ckpttool.storage.leftovers import SetLock, clean_up, clear_leftovers
 from ckpttool.storage.source import Inode, file_error, inode_of
 from ckpttool.storage.temporary import temporary_path
 
@@ -96,13 +96,7 @@ class StagedFolder:
 
     def _leave(self) -> None:
         """Remove what must not stay, and release everything."""
-        for step in (self._clear, self._let_go):
-            try:
-                step()
-            except BaseException:  # an interrupt: try the interrupted step once more
-                step()
-                self._let_go()
-                raise
+        clean_up(self._clear, self._let_go)
 
     def _clear(self) -> None:
         """Remove this folder unless it was published, else the one whose place it took."""

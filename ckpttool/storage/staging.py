@@ -29,7 +29,7 @@ from contextlib import suppress
 
 from ckpttool.errors import ChangedError, CkptError, DestinationError
 from ckpttool.storage.folders import NOT_SUPPORTED, OpenFolder
-from ckpttool.storage.leftovers import SetLock, clear_leftovers, destination_of
+from ckpttool.storage.leftovers import SetLock, clean_up, clear_leftovers, destination_of
 from ckpttool.storage.source import RandomAccessFile, file_error, inode_of
 from ckpttool.storage.staged_file import StagedFile
 from ckpttool.storage.temporary import temporary_path
@@ -249,13 +249,7 @@ class StagedFiles:
 
     def abandon(self) -> None:
         """Remove what has been written and not committed."""
-        for step in (self._remove_all, self._release):
-            try:
-                step()
-            except BaseException:  # an interrupt: try the interrupted step once more
-                step()
-                self._release()
-                raise
+        clean_up(self._remove_all, self._release)
 
     @property
     def files(self) -> tuple[StagedFile, ...]:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from ckpttool.storage.folders import OpenFolder
-from ckpttool.storage.leftovers import SetLock, clear_leftovers, dead_sets, destination_of
+from ckpttool.storage.leftovers import SetLock, clean_up, clear_leftovers, dead_sets, destination_of
 from ckpttool.storage.temporary import split_temporary, temporary_stem
 from tests.support.command import environment
 from tests.support.links import adversary
@@ -95,7 +95,7 @@ def test_the_living_are_let_alone(tmp_path: Path) -> None:
     lock.acquire()
     leave(tmp_path, "m.index", lock=False)
     code = (
-        "import sys; from ckpttool.storage.leftovers import SetLock\n"
+        "import sys; from ckpttool.storage.leftovers import clean_up, SetLock\n"
         "from ckpttool.storage.folders import OpenFolder\n"
         "lock = SetLock(OpenFolder(sys.argv[1]), sys.argv[2]); lock.acquire()\n"
         "print('held', flush=True); sys.stdin.read()"
@@ -239,3 +239,17 @@ def test_somebody_who_exchanges_leftovers_for_links_reaches_nothing_elsewhere(
             assert names(other) == ["mine", "variables"]
             assert names(other / "variables") == ["mine"]
     assert taken, "nobody interfered"
+
+
+@pytest.mark.parametrize("at", [0, 1])
+def test_an_interrupted_step_is_taken_again(at: int) -> None:
+    taken: list[int] = []
+
+    def step(number: int) -> None:
+        taken.append(number)
+        if taken == [*range(at), at]:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        clean_up(lambda: step(0), lambda: step(1))
+    assert taken == [[0, 0, 1], [0, 1, 1]][at]

@@ -25,7 +25,7 @@ from ckpttool.bundle.naming import find_shards, index_path, split_shard_path
 from ckpttool.errors import CkptError
 from ckpttool.storage.folders import OpenFolder
 from ckpttool.storage.leftovers import DeadSet, dead_sets
-from ckpttool.storage.source import RandomAccessFile, file_error, identity_of, inode_of
+from ckpttool.storage.source import Inode, RandomAccessFile, file_error, identity_of, inode_of
 from ckpttool.storage.temporary import temporary_stem
 from ckpttool.table.reader import TableReader
 
@@ -102,7 +102,7 @@ class OldShards:
             raise file_error(error, index.path) from error
         saving = self._is_being_saved()
         name = os.path.basename(self._prefix)
-        dead = [_Claims(each, self._path) for each in dead_sets(self._folder, name)]
+        dead = [_Claims(each, self._folder, self._path) for each in dead_sets(self._folder, name)]
         going = []
         for path, status in self._found.items():
             older = status.st_mtime_ns < written.st_mtime_ns
@@ -134,7 +134,7 @@ class OldShards:
             name = os.path.basename(path)
             try:
                 now = self._folder.status(name)
-                if now is None or path in needed:
+                if now is None or inode_of(now) in needed:
                     continue
                 if identity_of(now) == identity_of(self._found[path]):
                     self._folder.unlink(name)
@@ -149,7 +149,7 @@ class OldShards:
             raise file_error(error, self._path or os.curdir) from error
         return notes
 
-    def _file(self, path: str) -> tuple[int, int] | str:
+    def _file(self, path: str) -> Inode | str:
         """Return what two shards have in common that are one file, or say the same."""
         status = self._found[path]
         if stat.S_ISLNK(status.st_mode):
@@ -161,32 +161,30 @@ class OldShards:
         """Tell whether TensorFlow saves a checkpoint of this name, or was stopped in doing so."""
         begin = os.path.basename(self._prefix) + "_temp"
         try:
-            return any(name.startswith(begin) for name in os.listdir(self._path or os.curdir))
+            return any(name.startswith(begin) for name in self._folder.names())
         except OSError:
             return True
 
-    def _led_through(self) -> set[str]:
-        """Return the paths in this folder that links among the shards of it lead to by now."""
-        found: set[str] = set()
+    def _led_through(self) -> set[Inode]:
+        """Return the files and links that links among the shards lead to by now."""
+        found: set[Inode] = set()
         for path in find_shards(self._prefix):
             for _ in range(_MOST_LINKS):
                 try:
-                    target = os.readlink(path)
+                    path = os.path.join(os.path.dirname(path), os.readlink(path))
+                    found.add(inode_of(os.lstat(path)))
                 except OSError:
                     break
-                path = os.path.join(os.path.dirname(path), target)
-                folder, name = os.path.split(path)
-                if os.path.realpath(folder) == os.path.realpath(self._path):
-                    found.add(os.path.join(self._path, name))
         return found
 
 
 class _Claims:
     """What a run that was killed has put in place, as far as can be told."""
 
-    def __init__(self, dead: DeadSet, folder: str) -> None:
+    def __init__(self, dead: DeadSet, folder: OpenFolder, path: str) -> None:
         self._dead = dead
         self._folder = folder
+        self._path = path
         self._index: tuple[int, int] | None = None
 
     def has_made(self, path: str, count: int, status: os.stat_result) -> bool:
@@ -199,14 +197,16 @@ class _Claims:
         name = self._dead.names.get(stem)
         if name is not None:
             with suppress(OSError):
-                return os.path.samestat(os.lstat(os.path.join(self._folder, name)), status)
+                found = self._folder.status(name)
+                return found is not None and os.path.samestat(found, status)
             return False
         prefix = os.path.basename(path).rpartition(".data-")[0]
         index = self._dead.names.get(temporary_stem(index_path(prefix)))
         if index is None:
             return False
         if self._index is None:
-            self._index = _staged_index(os.path.join(self._folder, index))
+            # By its path: whoever could redirect that could remove the shards themselves.
+            self._index = _staged_index(os.path.join(self._path, index))
         staged, written = self._index
         return count == staged and self._dead.begun <= status.st_mtime_ns <= written
 

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from ckpttool.query.values.targets import Target
 
 _BINS = 32
-_VALUE_FORMATS = ("table", "plain", "json", "jsonl")
 EXAMPLES = (
     ("ckpt show ckpts", "A summary of the latest checkpoint in a folder."),
     ("ckpt show ckpts net/l1/kernel", "The values of a tensor."),
@@ -71,10 +70,6 @@ def command(
     a part. Tensors of more than 1,000 elements are abbreviated. The crc32c of each tensor is
     checked before it is printed; that of a part cannot be.
     """
-    if format not in _VALUE_FORMATS and not stats:
-        raise click.UsageError(
-            f"cannot print values as {format}; use {', '.join(_VALUE_FORMATS)}, or --stats"
-        )
     chosen = bool(keys) or not selector.selects_all
     if output is not None and (stats or not chosen):
         raise click.UsageError("-o writes the values of one KEY")
@@ -115,9 +110,15 @@ def command(
 
 def _show_summary(settings: options.Settings, ckpt: Checkpoint, full: bool, format: str) -> None:
     from ckpttool.query.summary import summarize
+    from ckpttool.render.show import rows
     from ckpttool.render.show import summary as render
 
-    render.write_summary(summarize(ckpt), format, sys.stdout, settings.terminal(), full=full)
+    if format == "names":
+        rows.write_tensor_names(ckpt.entries, sys.stdout)
+    elif format in rows.TABULAR:
+        rows.write_summary_rows(summarize(ckpt), format, sys.stdout)
+    else:
+        render.write_summary(summarize(ckpt), format, sys.stdout, settings.terminal(), full=full)
     for error in ckpt.damaged.values():
         raise error  # what was written names it, and is not the whole
 
@@ -125,12 +126,16 @@ def _show_summary(settings: options.Settings, ckpt: Checkpoint, full: bool, form
 def _show_graph(settings: options.Settings, path: str, full: bool, format: str) -> None:
     from ckpttool.query.metagraph.summary import describe_graphs
     from ckpttool.render.metagraph import write_graphs
+    from ckpttool.render.show import rows
 
     reports = describe_graphs(path)
     for warning in reports.warnings:
         settings.warn(warning)
     settings.note(f"{path} is the graph file {reports.path}")
-    write_graphs(reports, format, sys.stdout, settings.terminal(), full=full)
+    if format in rows.TABULAR:
+        rows.write_variable_rows(reports, format, sys.stdout)
+    else:
+        write_graphs(reports, format, sys.stdout, settings.terminal(), full=full)
 
 
 def _show_tensors(
@@ -144,19 +149,27 @@ def _show_tensors(
 ) -> None:
     from ckpttool.query.source import Source
     from ckpttool.query.values import detail as query
+    from ckpttool.render.show import rows
     from ckpttool.render.show import text as render
 
+    if format == "names":
+        rows.write_tensor_names((target.name for target in targets), sys.stdout)
+        return
     terminal = settings.terminal()
-    as_json = format in ("json", "jsonl")
+    exact = format in ("json", "jsonl", "csv")
+    short = rows.MARKDOWN_LIMIT if format == "markdown" else query.TEXT_LIMIT
     on_screen = format == "table" and terminal.interactive and not stats
     details = query.describe_tensors(
         ckpt,
         targets,
-        limit=None if full else query.JSON_LIMIT if as_json else query.TEXT_LIMIT,
-        nodes=None if full else query.JSON_LIMIT if as_json else query.NODE_LIMIT,
+        limit=None if full else query.JSON_LIMIT if exact else short,
+        nodes=None if full else query.JSON_LIMIT if exact else query.NODE_LIMIT,
         values=not stats,
         bins=_BINS if on_screen else 0,
     )
+    if format in rows.TABULAR and not stats:
+        rows.write_value_rows(details, format, sys.stdout, precision=precision, full=full)
+        return
     render.write_details(
         Source.of(ckpt),
         details,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import csv
 import io
 import json
 import os
@@ -185,12 +186,73 @@ def test_statistics_in_every_format(format: str) -> None:
         assert len(done.out.splitlines()) == 7
 
 
-@pytest.mark.parametrize("format", ["csv", "markdown", "names"])
-@pytest.mark.parametrize("keys", [[], ["step"]])
-def test_values_are_no_table(format: str, keys: list[str]) -> None:
-    done = run("show", PREFIX, *keys, "--format", format)
-    assert (done.code, done.out) == (2, "")
-    assert f"cannot print values as {format}" in done.err and "--stats" in done.err
+def test_values_in_csv_are_numbers_or_json() -> None:
+    keys = ("net/l1/kernel", "optimizer/learning_rate", "step", "net/l1/kernel[0,1:3]")
+    done = run("show", PREFIX, *keys, "--format", "csv")
+    assert (done.code, done.err) == (0, "")
+    rows = list(csv.DictReader(io.StringIO(done.out)))
+    found = document(PREFIX, *keys)["tensors"]
+    assert [json.loads(row["value"]) for row in rows] == [each["value"] for each in found]
+    assert [row["key"] for row in rows] == [
+        KERNEL,
+        *(each["key"] for each in found[1:3]),
+        f"{KERNEL}[0, 1:3]",
+    ]
+    assert [row["bytes"] for row in rows] == [str(each["bytes"]) for each in found]
+
+
+def test_values_in_csv_leave_nothing_out_in_silence() -> None:
+    rows = csv.DictReader(io.StringIO(run("show", DTYPES, EVERYTHING, "--format", "csv").out))
+    values = {row["key"]: row["value"] for row in rows}
+    for each in document(DTYPES, EVERYTHING)["tensors"]:
+        if not each["elided"] and not isinstance(each["value"], str):
+            assert json.loads(values[each["key"]]) == each["value"], each["key"]
+
+
+def test_values_in_markdown_are_one_line() -> None:
+    lines = run("show", PREFIX, "net/l1/kernel", "step", "--format", "markdown").out.splitlines()
+    assert lines[0] == "| key | dtype | shape | kind | bytes | value |"
+    assert len(lines) == 4 and lines[2].endswith(" |") and "4.413729" in lines[2]
+    assert lines[3].endswith("| 4 B | 50 |")
+    text = run("show", PREFIX, "--kind", "graph,iterator", "--format", "markdown").out
+    assert len(text.splitlines()) == 4
+
+
+def test_names_need_no_values(tmp_path: Path) -> None:
+    shutil.copy(f"{PREFIX}.index", tmp_path)
+    bare = str(tmp_path / "ckpt-5")
+    assert run("show", bare, "net/l1/kernel", "--format", "names").out == f"{KERNEL}\n"
+    assert run("show", bare, "net/l1/kernel", "--format", "csv").code == 2
+    names = run("show", PREFIX, "--format", "names").out
+    assert names == run("ls", PREFIX, "--keys", "--format", "names").out
+    assert (
+        run("show", PREFIX, "net/l1/kernel[0,:2]", "--format", "names").out == f"{KERNEL}[0, :2]\n"
+    )
+
+
+def test_a_summary_has_rows_for_kinds_and_scopes() -> None:
+    summary = document(PREFIX)["summary"]
+    rows = list(csv.reader(io.StringIO(run("show", PREFIX, "--format", "csv").out)))
+    assert rows[0] == ["part", "name", "tensors", "parameters", "bytes"]
+    assert rows[1][:2] == ["total", ""]
+    for part in ("kind", "scope"):
+        found = [row[1:] for row in rows if row[0] == part]
+        assert found == [
+            [str(each[name]) for name in ("name", "tensors", "parameters", "bytes")]
+            for each in summary[f"{part}s"]
+        ]
+    lines = run("show", PREFIX, "--format", "markdown").out.splitlines()
+    assert len(lines) == len(rows) + 1
+
+
+def test_a_graph_has_rows_for_variables() -> None:
+    model = os.path.join(FIXTURES, "saved_model/tf2.21/tf_keras/model")
+    (graph,) = document(model, "--graph")["graphs"]
+    rows = list(csv.DictReader(io.StringIO(run("show", model, "--graph", "--format", "csv").out)))
+    assert [row["key"] for row in rows] == [each["key"] for each in graph["variables"]]
+    names = run("show", model, "--graph", "--format", "names").out.splitlines()
+    assert names == [each["name"] for each in graph["variables"]]
+    assert len(run("show", model, "--graph", "--format", "markdown").out.splitlines()) > len(rows)
 
 
 def test_json_values() -> None:

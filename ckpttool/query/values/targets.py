@@ -31,6 +31,11 @@ class Target:
     key: str
     index: Index | None = None
 
+    @property
+    def name(self) -> str:
+        """The key, with the index in brackets."""
+        return self.key if self.index is None else f"{self.key}[{format_index(self.index)}]"
+
 
 def find_targets(
     ckpt: Checkpoint,

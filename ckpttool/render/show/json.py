@@ -46,7 +46,7 @@ def detail_document(detail: TensorDetail) -> dict[str, object]:
     content = detail.content
     if content is not None:
         elided = not content.complete
-        document["value"] = None if elided else _value(content)
+        document["value"] = None if elided else value_document(content)
         document["elided"] = elided
     document["stats"] = (
         None if detail.statistics is None else statistics_document(detail.statistics)
@@ -63,7 +63,8 @@ def statistics_document(summary: Statistics) -> dict[str, object]:
     return document
 
 
-def _value(content: Values | Variants | GraphDetail) -> object:
+def value_document(content: Values | Variants | GraphDetail) -> object:
+    """Return what a tensor holds as JSON has it."""
     if isinstance(content, Values):
         return content.nested()
     if isinstance(content, Variants):

@@ -1,0 +1,128 @@
+"""What `ckpt show` prints, as rows: for csv, markdown and names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TextIO, cast
+
+from ckpttool.query.metagraph.summary import GraphReports
+from ckpttool.query.summary import Group, Summary
+from ckpttool.query.values.detail import TensorDetail, Values
+from ckpttool.render import humanize
+from ckpttool.render.cells import Column, JsonText
+from ckpttool.render.jsonout import encode, plain
+from ckpttool.render.layout import lay_out
+from ckpttool.render.show.json import value_document
+from ckpttool.render.table import RowFormat, write_rows
+
+# The formats of rows that values, summaries and graphs have; `plain` is text.
+TABULAR = ("csv", "markdown", "names")
+# A tensor of more elements is abbreviated in a Markdown table.
+MARKDOWN_LIMIT = 20
+_ONE_LINE = 1 << 30
+_ABOUT = (
+    Column("key"),
+    Column("dtype"),
+    Column("shape"),
+    Column("kind"),
+    Column("bytes", align="right", human=humanize.size),
+    Column("value"),
+)
+_SHARES = (
+    Column("part"),
+    Column("name"),
+    Column("tensors", align="right", human=humanize.number),
+    Column("parameters", align="right", human=humanize.number),
+    Column("bytes", align="right", human=humanize.size),
+)
+_VARIABLES = (
+    Column("variable"),
+    Column("dtype"),
+    Column("shape"),
+    Column("key"),
+    Column("stored_dtype"),
+    Column("stored_shape"),
+    Column("tags"),
+)
+
+
+def write_value_rows(
+    details: Iterable[TensorDetail],
+    format: str,
+    stream: TextIO,
+    *,
+    precision: int | None = None,
+    full: bool = False,
+) -> None:
+    """Write a row for each tensor, with its value in one cell.
+
+    Args:
+        details: the tensors.
+        format: one of `TABULAR`.
+        stream: where to.
+        precision: as `Formatter` takes it; of use to Markdown.
+        full: as `Formatter` takes it; of use to Markdown.
+    """
+
+    def text(detail: TensorDetail) -> object:
+        content = detail.content
+        if not isinstance(content, Values):
+            return None
+        texts = content.texts(precision=precision, full=full)
+        lines = lay_out(texts, content.shape, content.gaps, width=_ONE_LINE)
+        return " ".join(line.strip() for line in lines if line)
+
+    cell = text if format == "markdown" else _exact_value
+    write_rows(_value_rows(details, cell), _ABOUT, cast(RowFormat, format), stream)
+
+
+def _value_rows(
+    details: Iterable[TensorDetail], value: Callable[[TensorDetail], object]
+) -> Iterator[tuple[object, ...]]:
+    for detail in details:
+        name = detail.key if detail.index is None else f"{detail.key}[{detail.index}]"
+        yield (name, detail.dtype, detail.part, detail.kind, detail.bytes, value(detail))
+
+
+def _exact_value(detail: TensorDetail) -> object:
+    """Return a number or text as it is, and anything else as JSON; None if it is left out."""
+    content = detail.content
+    if content is None or not content.complete:
+        return None
+    value = plain(value_document(content))
+    return JsonText(encode(value)) if isinstance(value, (list, dict)) else value
+
+
+def write_summary_rows(summary: Summary, format: str, stream: TextIO) -> None:
+    """Write the amounts of a summary: in total, by kind and by scope."""
+
+    def row(part: str, name: str | None, group: Group) -> tuple[object, ...]:
+        return (part, name, group.tensors, group.parameters, group.bytes)
+
+    rows = [row("total", None, summary.totals)]
+    rows += [row("kind", group.name, group) for group in summary.kinds]
+    rows += [row("scope", group.name, group) for group in summary.scopes]
+    write_rows(rows, _SHARES, cast(RowFormat, format), stream)
+
+
+def write_variable_rows(reports: GraphReports, format: str, stream: TextIO) -> None:
+    """Write the variables of the graphs of a file."""
+    rows = (
+        (
+            row.key if row.name is None else row.name,
+            row.dtype,
+            None if row.shape is None else humanize.partial_shape(row.shape),
+            row.key,
+            row.stored_dtype,
+            row.stored_shape,
+            ",".join(report.facts.metagraph.tags),
+        )
+        for report in reports.graphs
+        for row in report.variables
+    )
+    write_rows(rows, _VARIABLES, cast(RowFormat, format), stream)
+
+
+def write_tensor_names(names: Iterable[str], stream: TextIO) -> None:
+    """Write names of tensors, one on each line."""
+    write_rows(((name,) for name in names), (Column("key"),), "names", stream)

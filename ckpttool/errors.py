@@ -93,6 +93,11 @@ def _shortened(text: str) -> str:
     return f"{text[: _MAX_PART // 2]} … {text[-_MAX_PART // 2 :]}"
 
 
+def in_arguments(message: str) -> str:
+    """Return a message with the names of arguments, which stand in braces, as Python has them."""
+    return message.replace("{", "").replace("}", "")
+
+
 @contextmanager
 def located(key: str, path: str | None = None) -> Iterator[None]:
     """Fill in the key and the path of errors raised in the block."""

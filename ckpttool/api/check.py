@@ -10,7 +10,7 @@ from typing import TextIO
 from ckpttool.api.answer import Answer
 from ckpttool.checkpoint.open import Checkpoint, opened
 from ckpttool.checkpoint.selection.select import Selector
-from ckpttool.errors import SelectionError
+from ckpttool.errors import SelectionError, in_arguments
 from ckpttool.query.check.checkpoint import check_checkpoint
 from ckpttool.query.check.findings import LockReport
 from ckpttool.query.check.lock import read_lock
@@ -87,14 +87,10 @@ def check(
     >>> ckpttool.check("tf_ckpts/ckpt-8", "new.lock.json", finite=True).verdict
     'ok'
     """
-    if lock is None and not (finite or graph):
-        raise SelectionError("there is nothing to check: neither a lock, nor graph, nor finite")
-    if lock is None and (update or crc):
-        raise SelectionError("update and crc go with a lock")
-    if update and lock == "-":
-        raise SelectionError("update needs a file to write")
-    if update and (finite or graph or allow_extra):
-        raise SelectionError("update checks nothing: not finite, not graph, not allow_extra")
+    given = {"update": update, "crc": crc, "finite": finite, "graph": graph}
+    misuse = check_misuse(lock, **given, allow_extra=allow_extra)
+    if misuse is not None:
+        raise SelectionError(in_arguments(misuse))
     selector = Selector.from_patterns(patterns, exclude=exclude, kinds=kinds)
     ignore = (ignore,) if isinstance(ignore, str) else tuple(ignore)
     file = None if lock is None else path_text(lock)
@@ -115,3 +111,18 @@ def check(
                 on_progress=on_progress,
             )
     return Check(*(getattr(found, each.name) for each in fields(found)))
+
+
+def check_misuse(
+    lock: StrPath | None, *, update: bool, crc: bool, finite: bool, graph: bool, allow_extra: bool
+) -> str | None:
+    """Return why arguments of `check` do not go together, their names in braces."""
+    if lock is None and not (finite or graph):
+        return "there is nothing to check: give {lock}, {graph}, or {finite}"
+    if lock is None and (update or crc or (allow_extra and not graph)):
+        return "{update}, {crc} and {allow_extra} need {lock}"
+    if update and (finite or graph or allow_extra):
+        return "{update} checks nothing: it takes no {finite}, no {graph} and no {allow_extra}"
+    if update and lock == "-":
+        return "{update} needs a file to write"
+    return None

@@ -13,7 +13,7 @@ from ckpttool.api.answer import Answer
 from ckpttool.checkpoint.locate import Location, locate
 from ckpttool.checkpoint.nearest import require_one_of
 from ckpttool.checkpoint.open import Checkpoint, opened
-from ckpttool.errors import DestinationError, NotFoundError, SurgeryError
+from ckpttool.errors import DestinationError, NotFoundError, SurgeryError, in_arguments
 from ckpttool.query.source import Source
 from ckpttool.render.console import Terminal
 from ckpttool.render.conversion import (
@@ -49,6 +49,8 @@ from ckpttool.surgery.writing.recoding.spread import Recoding
 
 # More sources are not kept open at a time; those of the rest are planned anew to be written.
 _MOST_OPEN = 16
+NO_DESTINATION = "give {destination}"
+OF_CHECKPOINTS = "options of checkpoints need {to} for an export"
 _NUMBER = re.compile(r"-([0-9]{1,18})\Z")
 
 
@@ -220,11 +222,11 @@ def convert_legacy(
     ('V2', 'ok')
     """
     if destination is None and not dry_run:
-        raise DestinationError("there is no destination")
-    if shards is not None and max_shard_size is not None:
-        raise SurgeryError("shards and max_shard_size cannot be combined")
-    if like is not None and to not in (None, "v2"):
-        raise SurgeryError("a checkpoint that becomes like another is of format V2")
+        raise DestinationError(in_arguments(NO_DESTINATION))
+    both = shards is not None and max_shard_size is not None
+    misuse = conversion_misuse(to, both=both, like=like is not None)
+    if misuse is not None:
+        raise SurgeryError(in_arguments(misuse))
     if to is not None:
         require_one_of("to", to, TARGET_FORMS)
     known = as_rules(rules)
@@ -251,9 +253,24 @@ def convert_legacy(
     typed = None if destination is None else path_text(destination)
     if to is None and is_export(path):
         if like or known or recoding != Recoding() or update_state or meta != "auto":
-            raise SurgeryError("options of checkpoints need a form for an export", path=path)
+            raise SurgeryError(in_arguments(OF_CHECKPOINTS), path=path)
         return _convert_exports(path, typed, wanted)
     return _convert_checkpoints(path, typed, wanted)
+
+
+def conversion_misuse(to: str | None, *, both: bool, like: bool) -> str | None:
+    """Return why arguments of `convert_legacy` do not go together, their names in braces.
+
+    Args:
+        to: the form.
+        both: whether a number of shards and a size are given.
+        like: whether a reference is given.
+    """
+    if both:
+        return "{shards} and {max_shard_size} cannot be combined"
+    if like and to not in (None, "v2"):
+        return "{like} makes a checkpoint of format V2"
+    return None
 
 
 def is_export(path: str) -> bool:

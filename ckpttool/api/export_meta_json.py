@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from ckpttool.checkpoint.nearest import require_one_of
-from ckpttool.errors import DestinationError, SelectionError, UnsupportedError
+from ckpttool.errors import SelectionError, UnsupportedError, in_arguments
 from ckpttool.metagraph.document import (
     GraphDocument,
     JsonForm,
@@ -164,12 +164,16 @@ def export_meta_json(
     """
     target = None if output is None else path_text(output)
     form = output_form(to, target, from_json=from_json)
-    if form != "json" and (decode_collections or elide_constants is not None):
-        raise SelectionError("decode_collections and elide_constants go with JSON")
-    if saved_model and (select or tag_set is not None):
-        raise SelectionError("saved_model takes all; tag_set and select take a part")
-    if force and target is None:
-        raise DestinationError("force goes with an output")
+    misuse = export_misuse(
+        form,
+        target,
+        force=force,
+        for_json=decode_collections or elide_constants is not None,
+        saved_model=saved_model,
+        part=bool(select) or tag_set is not None,
+    )
+    if misuse is not None:
+        raise SelectionError(in_arguments(misuse))
     typed = path_text(meta)
     warnings: tuple[str, ...] = ()
     if not from_json:
@@ -191,6 +195,34 @@ def export_meta_json(
     if target is not None:
         export.save(target, force=force)
     return export
+
+
+def export_misuse(
+    form: GraphForm,
+    output: str | None,
+    *,
+    force: bool,
+    for_json: bool,
+    saved_model: bool,
+    part: bool,
+) -> str | None:
+    """Return why arguments of `export_meta_json` do not go together, their names in braces.
+
+    Args:
+        form: the form to write.
+        output: the file to write, if any.
+        force: whether it may be replaced.
+        for_json: whether collections are to be decoded, or constants elided.
+        saved_model: whether the SavedModel is meant as a whole.
+        part: whether a MetaGraph or fields of it are chosen.
+    """
+    if form != "json" and for_json:
+        return "{decode_collections} and {elide_constants} need JSON"
+    if saved_model and part:
+        return "{saved_model} cannot be combined with {tag_set} or {select}"
+    if force and output is None:
+        return "{force} needs {output}"
+    return None
 
 
 def _words(text: str | Iterable[str]) -> tuple[str, ...]:

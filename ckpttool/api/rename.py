@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ckpttool.api.outcome import Outcome, write_plan
 from ckpttool.checkpoint.open import Checkpoint, opened
-from ckpttool.errors import SelectionError
+from ckpttool.errors import SelectionError, in_arguments
 from ckpttool.storage.paths import StrPath
 from ckpttool.surgery import renaming
 from ckpttool.surgery.plan import Plan
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from ckpttool.surgery.writing.write import Writing
+
+NOTHING_TO_RENAME = "nothing to rename: give {rules} or an option such as {map}"
 
 
 def rename(
@@ -81,7 +83,7 @@ def rename(
     known += [StripPrefixRule(strip_prefix)] if strip_prefix is not None else []
     known += [PrefixRule(prefix)] if prefix is not None else []
     if not known and not promote_ema:
-        raise SelectionError("nothing to rename: no rules are given")
+        raise SelectionError(in_arguments(NOTHING_TO_RENAME))
     with opened(source, within=how.get("in_place", False)) as ckpt:
         plan = Plan.of(ckpt)
         if promote_ema:

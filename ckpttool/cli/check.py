@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from ckpttool.api.check import check
+from ckpttool.api.check import check, check_misuse
 from ckpttool.checkpoint.locate import locate
 from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.checkpoint.selection.select import Selector
@@ -67,19 +67,11 @@ def command(
     repository, or written by --update. Data are read only for --finite. Exit code 0: passed, 1:
     failed, 2: could not be checked.
     """
-    if against is None and not finite and not graph:
-        raise click.UsageError(
-            "there is nothing to check: give --against LOCK, --graph, or --finite"
-        )
-    if against is None and (update or crc or (allow_extra and not graph)):
-        raise click.UsageError("--update, --crc and --allow-extra need --against LOCK")
-    if update and (finite or graph or allow_extra or format in _FOR_CHECKS):
-        raise click.UsageError(
-            "--update checks nothing: it takes no --finite, no --graph and no --allow-extra, "
-            "and prints neither github nor junit"
-        )
-    if update and against == "-":
-        raise click.UsageError("--update needs a file to write")
+    given = {"update": update, "crc": crc, "finite": finite, "graph": graph}
+    misuse = check_misuse(against, **given, allow_extra=allow_extra)
+    options.refuse_misuse(misuse, lock="--against LOCK")
+    if update and format in _FOR_CHECKS:
+        raise click.UsageError("--update checks nothing, and prints neither github nor junit")
     location = locate(path)
     settings.report(location)
     bar = ProgressBar("reading", sys.stderr, settings.terminal(sys.stderr))

@@ -7,7 +7,14 @@ from typing import cast
 
 import click
 
-from ckpttool.api.convert_legacy import Converted, convert_legacy, is_export
+from ckpttool.api.convert_legacy import (
+    NO_DESTINATION,
+    OF_CHECKPOINTS,
+    Converted,
+    conversion_misuse,
+    convert_legacy,
+    is_export,
+)
 from ckpttool.cli import options
 from ckpttool.cli.writing import (
     DRY_RUN,
@@ -128,18 +135,16 @@ def command(
     object-based. A folder means every checkpoint in it.
     """
     if output is None and not dry_run:
-        raise click.UsageError("give -o DST")
-    if shards is not None and max_shard_size is not None:
-        raise click.UsageError("--shards and --max-shard-size cannot be combined")
-    if like is not None and to not in (None, "v2"):
-        raise click.UsageError("--like makes a checkpoint of format V2")
+        options.refuse_misuse(NO_DESTINATION, destination="-o DST")
+    both = shards is not None and max_shard_size is not None
+    options.refuse_misuse(conversion_misuse(to, both=both, like=like is not None))
     given = {"map": maps, "table": tables}
     rules: list[RenameRule] = []
     for name, text in options.in_order(click.get_current_context(), given):
         rules += rule_kinds.read_map(text) if name == "map" else [load_table(text)]
     of_checkpoints = like or rules or join_slices or shards or max_shard_size
     if to is None and is_export(source) and (of_checkpoints or update_state or meta != "auto"):
-        raise click.UsageError("options of checkpoints need --to for an export")
+        options.refuse_misuse(OF_CHECKPOINTS)
     if not dry_run:
         end_cleanly()
     with ProgressBar("converting", sys.stderr, settings.terminal(sys.stderr)) as bar:

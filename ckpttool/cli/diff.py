@@ -17,7 +17,7 @@ from ckpttool.cli import options
 from ckpttool.cli.failures import DONE, FAILED, NEGATIVE, complain
 from ckpttool.errors import UnsupportedError
 from ckpttool.query.diff.renames import save_map
-from ckpttool.query.diff.results import Diff
+from ckpttool.query.diff.results import EXACT_ALONE, Diff
 from ckpttool.query.diff.series import diff_series
 from ckpttool.render.diff import text as render
 from ckpttool.render.progress import ProgressBar
@@ -97,7 +97,7 @@ def command(
     if force and rename_map in (None, "-"):
         raise click.UsageError("--force needs --rename-map FILE")
     if exact and (rtol is not None or atol is not None or equal_nan):
-        raise click.UsageError("--exact cannot be combined with --rtol, --atol or --equal-nan")
+        options.refuse_misuse(EXACT_ALONE)
     view = _view(stat, name_only, name_status, format)
     for_tensors = bool(ignore or exact or rename_map or equal_nan or not selector.selects_all) or (
         rtol,

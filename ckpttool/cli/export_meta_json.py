@@ -7,7 +7,7 @@ from typing import cast
 
 import click
 
-from ckpttool.api.export_meta_json import export_meta_json, output_form
+from ckpttool.api.export_meta_json import export_meta_json, export_misuse, output_form
 from ckpttool.cli import options
 from ckpttool.query.metagraph.document import GRAPH_FORMS, GraphForm
 
@@ -102,16 +102,19 @@ def command(
     several MetaGraphs, --tag-set chooses one and --saved-model prints all.
     """
     form = output_form(cast("GraphForm | None", to), output, from_json=from_json)
-    if form != "json" and (decode_collections or elide_constants is not None):
-        raise click.UsageError("--decode-collections and --elide-constants need JSON")
+    misuse = export_misuse(
+        form,
+        output,
+        force=force,
+        for_json=decode_collections or elide_constants is not None,
+        saved_model=saved_model,
+        part=bool(select) or tag_set is not None,
+    )
+    options.refuse_misuse(misuse, output="-o")
     if form != "json" and (one_line or indent is not None):
         raise click.UsageError("--indent and --one-line need JSON")
     if one_line and indent is not None:
         raise click.UsageError("--indent and --one-line cannot be combined")
-    if saved_model and (select or tag_set is not None):
-        raise click.UsageError("--saved-model cannot be combined with --tag-set or --select")
-    if force and output is None:
-        raise click.UsageError("--force needs -o")
     if form == "pb" and output is None and settings.terminal().interactive:
         raise click.UsageError("will not print bytes on a terminal; use -o FILE")
     export = export_meta_json(

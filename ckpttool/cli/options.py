@@ -318,6 +318,23 @@ def ignore_option(function: F) -> F:
     )(function)
 
 
+def refuse_misuse(message: str | None, **spelled: str) -> None:
+    """Refuse options that the command's function in `ckpttool.api` would refuse as arguments.
+
+    Args:
+        message: from the function that tells; names of arguments stand in braces. None if all is
+            well.
+        spelled: what to write for an argument, if it is not the option of that name.
+    """
+    if message is not None:
+        raise click.UsageError(message.format_map(_Spelled(spelled)))
+
+
+class _Spelled(dict[str, str]):
+    def __missing__(self, name: str) -> str:
+        return "--" + name.replace("_", "-")
+
+
 def _ordered_rules(
     ctx: click.Context, include: Iterable[str], exclude: Iterable[str]
 ) -> list[SelectionRule]:

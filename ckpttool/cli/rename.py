@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ckpttool.api.rename import rename
+from ckpttool.api.rename import NOTHING_TO_RENAME, rename
 from ckpttool.checkpoint.locate import locate
 from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.cli import options
@@ -121,7 +121,7 @@ def command(
     for name, value in options.in_order(click.get_current_context(), given):
         rules += _rules(name, value)
     if not rules and not promote_ema:
-        raise click.UsageError("nothing to rename: give OLD=NEW or an option such as --map")
+        options.refuse_misuse(NOTHING_TO_RENAME, rules="OLD=NEW")
     location = locate(source, within=destination.in_place)
     settings.report(location)
     with Checkpoint(location) as ckpt:

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from ckpttool.errors import CkptError, SelectionError
+from ckpttool.errors import CkptError, SelectionError, in_arguments
 from ckpttool.query.listing import DamagedRow
 from ckpttool.query.rows import TensorRow
 from ckpttool.query.source import Source
@@ -40,6 +40,9 @@ MatchedBy = Literal["key", "full_name", "content"]
 DiffVerdict = Literal["equal", "different", "unknown"]
 
 
+EXACT_ALONE = "{exact} cannot be combined with {rtol}, {atol} or {equal_nan}"
+
+
 @dataclass(frozen=True, slots=True)
 class Tolerance:
     """When two elements are taken for equal.
@@ -63,7 +66,7 @@ class Tolerance:
         if not (self.rtol >= 0 and self.atol >= 0):  # NaN neither
             raise SelectionError(f"rtol {self.rtol} and atol {self.atol} must be 0 or more")
         if self.exact and (self.rtol or self.atol or self.equal_nan):
-            raise SelectionError("exact leaves no room for rtol, atol and equal_nan")
+            raise SelectionError(in_arguments(EXACT_ALONE))
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from ckpttool.tensor.values import Array
 
 
-# A larger graph is not read just to find the kinds: a MetaGraph, and an object graph.
+# A larger graph is not read just to describe tensors: a MetaGraph, and an object graph.
 MAX_GRAPH_FOR_KINDS = 64 << 20
-_MAX_OBJECTS_FOR_KINDS = 16 << 20
+_MAX_OBJECTS_TO_DESCRIBE = 16 << 20
 
 
 class Checkpoint(Mapping[str, "Array"]):
@@ -176,6 +176,30 @@ class Checkpoint(Mapping[str, "Array"]):
         )
         return ObjectGraph.from_bytes(data, path=self.prefix, key=GRAPH_KEY)
 
+    @property
+    def _reads_graph(self) -> bool:
+        """Whether the object graph is read just to describe tensors."""
+        if self.style == "name" or self._index_only:
+            return False
+        return (self.reader.entries[GRAPH_KEY].size or 0) <= _MAX_OBJECTS_TO_DESCRIBE
+
+    @cached_property
+    def variable_names(self) -> Mapping[str, str]:
+        """The full names of variables in their program by key, as far as the graph records them.
+
+        None are known if the graph is larger than 16 MiB or cannot be read.
+        """
+        graph = None
+        if self._reads_graph:
+            with suppress(CkptError):
+                graph = self.object_graph
+        return {} if graph is None else graph.full_names()
+
+    @property
+    def described_names(self) -> GraphNames | None:
+        """The `graph_names`, unless the object graph is larger than 16 MiB."""
+        return self.graph_names if self._reads_graph else None
+
     @cached_property
     def graph_names(self) -> GraphNames | None:
         """The names of the tensors by the object graph.
@@ -239,8 +263,7 @@ class Checkpoint(Mapping[str, "Array"]):
 
         described = self._described
         if self.style == "object":
-            size = self.reader.entries[GRAPH_KEY].size or 0
-            if size <= _MAX_OBJECTS_FOR_KINDS and not self._index_only:
+            if self._reads_graph:
                 with suppress(CkptError):
                     return self.graph_kinds
             return self.kinds_by_key

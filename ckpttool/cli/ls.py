@@ -60,7 +60,8 @@ EXAMPLES = (
     "--object-paths/--keys",
     "object_paths",
     default=None,
-    help="Name tensors by object path or by key (default: key). --keys reads only the index.",
+    help="Show object paths and variable names, or keys (default: paths). --keys reads only "
+    "the index.",
 )
 @options.format_options()
 @options.pass_settings
@@ -78,7 +79,7 @@ def command(
     object_paths: bool | None,
     format: str,
 ) -> None:
-    """List the tensors of a checkpoint: key, dtype, shape, kind and bytes.
+    """List the tensors of a checkpoint: names, dtype, shape, kind and bytes.
 
     Reads only the index and the object graph, so any size is fast and data shards may be missing.
     PATTERN is a key, an object path, a variable name, a scope, a glob, =NAME, re:REGEX or @FILE;
@@ -126,7 +127,8 @@ def command(
         elif collapse:
             write(folded=sorted_sums(fold_numbers(listing.rows), sort)[:limit])
         else:
-            write(long=long, object_paths=bool(object_paths))
+            names_alone = format == "names" and not object_paths
+            write(long=long, keys=names_alone or object_paths is False)
         _refuse_damage(listing)
 
 

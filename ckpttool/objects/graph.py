@@ -258,6 +258,15 @@ class ObjectGraph:
         keys = (one.checkpoint_key for one in attributes if one.name == attribute)
         return next(keys, None)
 
+    def full_names(self) -> dict[str, str]:
+        """Return the names that variables have in their program, by checkpoint key."""
+        found: dict[str, str] = {}
+        for node in self.nodes:
+            for attribute in node.attributes:
+                if attribute.full_name:
+                    found.setdefault(attribute.checkpoint_key, attribute.full_name)
+        return found
+
     def claims(self, keys: Set[str]) -> Claims:
         """Tell which of all tensors of the checkpoint belong to which attributes.
 

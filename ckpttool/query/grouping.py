@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple, TypeVar
 
-from ckpttool.query.rows import TensorRow
+from ckpttool.query.rows import TensorRow, short_name
 
 _NUMBER = re.compile(r"(\d+)")
 
@@ -50,11 +50,6 @@ class FoldedRow(NamedTuple):
 
 
 G = TypeVar("G", ScopeRow, FoldedRow)
-
-
-def short_name(row: TensorRow) -> str:
-    """Return the object path where there is one, else the key."""
-    return row.key if row.object_path is None else row.object_path
 
 
 def by_scope(rows: Sequence[TensorRow], depth: int) -> list[ScopeRow]:

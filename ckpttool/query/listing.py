@@ -101,7 +101,12 @@ def tensor_rows(ckpt: Checkpoint) -> Sequence[TensorRow]:
     """Return the row of every tensor, by key bytes, but for those that are damaged."""
     reader = ckpt.reader
     if isinstance(reader, BundleReader):
-        return BundleRows(reader, lambda: ckpt.kinds, object_based=ckpt.style == "object")
+        return BundleRows(
+            reader,
+            lambda: ckpt.kinds,
+            lambda: ckpt.variable_names,
+            object_based=ckpt.style == "object",
+        )
     return list(_legacy_rows(ckpt, reader))
 
 
@@ -130,6 +135,7 @@ def _legacy_rows(ckpt: Checkpoint, reader: LegacyReader) -> Iterator[TensorRow]:
             None,
             None,
             slices,
+            ckpt.variable_names.get(key),
         )
 
 

@@ -7,12 +7,13 @@ to those, and three numbers are held; rows are made on demand.
 
 from __future__ import annotations
 
+import re
 from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, ValuesView
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import compress, repeat
-from typing import TYPE_CHECKING, NamedTuple, overload
+from typing import TYPE_CHECKING, NamedTuple, Protocol, overload
 
 from ckpttool.coding.checksum import unmask
 from ckpttool.errors import CkptError
@@ -24,6 +25,10 @@ if TYPE_CHECKING:
     from ckpttool.bundle.index import EntryMap
     from ckpttool.bundle.reader import BundleReader
     from ckpttool.checkpoint.selection.select import Named
+
+
+# What TensorFlow calls a variable that the program gives no name.
+_MADE_UP = re.compile(r"Variable(?:_\d+)?")
 
 
 class SliceRow(NamedTuple):
@@ -52,6 +57,7 @@ class TensorRow(NamedTuple):
         offset: first byte in that shard; None for a partitioned tensor and for V1.
         crc32c: of the stored bytes, not masked; None for a partitioned tensor and for V1.
         slices: of a partitioned tensor.
+        name: full name of the variable in its program, if the object graph records it.
     """
 
     key: str
@@ -65,6 +71,34 @@ class TensorRow(NamedTuple):
     offset: int | None
     crc32c: int | None
     slices: tuple[SliceRow, ...] = ()
+    name: str | None = None
+
+
+class Pathed(Protocol):
+    """Anything with a key and perhaps an object path: the row of a tensor."""
+
+    @property
+    def key(self) -> str:
+        """The name in the file."""
+
+    @property
+    def object_path(self) -> str | None:
+        """The short name in an object-based checkpoint."""
+
+
+def short_name(row: Pathed) -> str:
+    """Return the object path where there is one, else the key."""
+    return row.key if row.object_path is None else row.object_path
+
+
+def telling_name(path: str, name: str | None) -> str | None:
+    """Return the full name of a variable if it says what its object path does not.
+
+    It says nothing where the path ends in it, or where TensorFlow made it up: `Variable_1`.
+    """
+    if not name or path == name or path.endswith("/" + name) or _MADE_UP.fullmatch(name):
+        return None
+    return name
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +134,7 @@ class BundleRows(Sequence[TensorRow]):
     Args:
         reader: the bundle.
         kinds: called for the kind of each key, when that is first asked for.
+        names: the same for the full names of variables.
         object_based: whether keys have object paths.
 
     Attributes:
@@ -110,26 +145,27 @@ class BundleRows(Sequence[TensorRow]):
     """
 
     def __init__(
-        self, reader: BundleReader, kinds: Callable[[], Mapping[str, str]], *, object_based: bool
+        self,
+        reader: BundleReader,
+        kinds: Callable[[], Mapping[str, str]],
+        names: Callable[[], Mapping[str, str]],
+        *,
+        object_based: bool,
     ) -> None:
+        self._find_kinds = kinds
+        self._find_names = names
+        self._object_based = object_based
         try:
-            self._take(reader, reader.entries, kinds, object_based)
+            self._take(reader, reader.entries)
             reader.index.found_sound()
         except CkptError:
-            sound = reader.entries.without(reader.index.damaged)
-            self._take(reader, sound, kinds, object_based)
+            self._take(reader, reader.entries.without(reader.index.damaged))
 
     def __reduce__(self) -> tuple[object, ...]:
         # A copy is plain rows: no file is opened where it arrives.
         return list, (list(self),)
 
-    def _take(
-        self,
-        reader: BundleReader,
-        sound: EntryMap,
-        kinds: Callable[[], Mapping[str, str]],
-        object_based: bool,
-    ) -> None:
+    def _take(self, reader: BundleReader, sound: EntryMap) -> None:
         self.keys = list(sound)
         self.dtypes: list[str] = []
         self.shapes: list[Shape] = []
@@ -137,8 +173,6 @@ class BundleRows(Sequence[TensorRow]):
         self._shards = array("i")
         self._offsets = array("q")
         self._crcs = array("I")
-        self._object_based = object_based
-        self._find_kinds = kinds
         # By position, the slices of partitioned tensors.
         self._parts: dict[int, _Part] = {}
         # Many tensors share a few shapes.
@@ -173,6 +207,7 @@ class BundleRows(Sequence[TensorRow]):
         some._crcs = array("I", compress(self._crcs, flags))
         some._object_based = self._object_based
         some._find_kinds = self._find_kinds
+        some._find_names = self._find_names
         places = enumerate(compress(range(len(self)), flags)) if self._parts else ()
         some._parts = {to: self._parts[at] for to, at in places if at in self._parts}
         some._counts = self._counts
@@ -187,6 +222,11 @@ class BundleRows(Sequence[TensorRow]):
     def kinds(self) -> Mapping[str, str]:
         """The kind of each tensor by key."""
         return self._find_kinds()
+
+    @cached_property
+    def variables(self) -> Mapping[str, str]:
+        """The full names of variables by key, as far as they are known."""
+        return self._find_names()
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -214,6 +254,7 @@ class BundleRows(Sequence[TensorRow]):
             None if part else self._offsets[at],
             None if part else unmask(self._crcs[at]),
             part,
+            self.variables.get(key),
         )
 
     def __iter__(self) -> Iterator[TensorRow]:
@@ -231,6 +272,7 @@ class BundleRows(Sequence[TensorRow]):
                 self._offsets,
                 self.checksums(),
                 repeat(()),
+                map(self.variables.get, self.keys),
             ),
         )
         if not self._parts:
@@ -248,6 +290,15 @@ class BundleRows(Sequence[TensorRow]):
     def paths(self) -> Iterable[str | None]:
         """Return the object path of each tensor."""
         return map(object_path, self.keys) if self._object_based else repeat(None, len(self))
+
+    def telling_names(self) -> list[str | None] | None:
+        """Return the full names that say what the object paths do not; None if none does."""
+        names = self.variables
+        if not names:
+            return None
+        paths = zip(self.keys, self.paths(), strict=True)
+        found = [telling_name(key if path is None else path, names.get(key)) for key, path in paths]
+        return found if any(found) else None
 
     def every_kind(self) -> Iterable[str]:
         """Return the kind of each tensor."""
@@ -306,8 +357,31 @@ class BundleRows(Sequence[TensorRow]):
         return map(self._counts.__getitem__, self.shapes)
 
     def columns(self) -> tuple[Sequence[object], ...]:
-        """Return keys, dtypes, shapes, kinds and bytes, each of all tensors."""
-        return self.keys, self.dtypes, self.shapes, list(self.every_kind()), self.sizes
+        """Return dtypes, shapes, kinds and bytes, each of all tensors."""
+        return self.dtypes, self.shapes, list(self.every_kind()), self.sizes
+
+    def short_names(self) -> Sequence[str]:
+        """Return the object path of each tensor that has one, else its key; made when asked for."""
+        return _ShortNames(self.keys) if self._object_based else self.keys
+
+
+class _ShortNames(Sequence[str]):
+    """Object paths of keys, where they have any: a million would take as much room as the keys."""
+
+    def __init__(self, keys: Sequence[str]) -> None:
+        self._keys = keys
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    @overload
+    def __getitem__(self, at: int) -> str: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[str]: ...
+    def __getitem__(self, at: int | slice) -> str | list[str]:
+        if isinstance(at, slice):
+            return [object_path(key) or key for key in self._keys[at]]
+        return object_path(self._keys[at]) or self._keys[at]
 
 
 class RowsByKey(Mapping[str, TensorRow]):

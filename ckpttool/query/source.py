@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from ckpttool.bundle.reader import BundleReader
 from ckpttool.checkpoint.nearest import quoted
 from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.checkpoint.selection.select import Listed, N, Selector
 from ckpttool.errors import SelectionError
-from ckpttool.query.rows import BundleRows
+from ckpttool.objects.keys import object_path
+from ckpttool.query.rows import BundleRows, telling_name
+
+if TYPE_CHECKING:
+    from ckpttool.checkpoint.selection.graph_names import GraphNames
 
 
 def select_rows(ckpt: Checkpoint, selector: Selector, rows: Sequence[N]) -> Sequence[N]:
@@ -31,6 +37,66 @@ def select_rows(ckpt: Checkpoint, selector: Selector, rows: Sequence[N]) -> Sequ
         raise
 
 
+class TensorNames:
+    """The names of tensors besides their keys, found when they are first asked for.
+
+    Args:
+        ckpt: the checkpoint; without one, nothing is known.
+    """
+
+    def __init__(self, ckpt: Checkpoint | None = None) -> None:
+        self._ckpt = ckpt
+
+    def __getstate__(self) -> dict[str, object]:
+        # A copy opens no file.
+        known = {"_object_based": self._object_based, "_variables": self._variables}
+        return {"_ckpt": None, "_graph": self._graph, **known}
+
+    @cached_property
+    def _object_based(self) -> bool:
+        return self._ckpt is not None and self._ckpt.style == "object"
+
+    @cached_property
+    def _variables(self) -> Mapping[str, str]:
+        return {} if self._ckpt is None else self._ckpt.variable_names
+
+    @cached_property
+    def _graph(self) -> GraphNames | None:
+        return None if self._ckpt is None else self._ckpt.described_names
+
+    def variable(self, key: str) -> str | None:
+        """Return the full name of a variable in its program, if known."""
+        return self._variables.get(key)
+
+    def paths(self, key: str) -> tuple[str, ...]:
+        """Return the object paths of a tensor, the one in its key first.
+
+        Others are known if the object graph is not larger than 16 MiB and can be read. A path
+        passes no object twice; of many, the shortest are returned.
+        """
+        if self._graph is not None:
+            return self._graph.paths_of(key)
+        path = object_path(key) if self._object_based else None
+        return () if path is None else (path,)
+
+    def shown(self, key: str) -> str:
+        """Return the object path in a key if there is one, else the key."""
+        path = object_path(key) if self._object_based else None
+        return key if path is None else path
+
+    def telling(self, key: str) -> str | None:
+        """Return the full name of a variable if it says what its object path does not."""
+        return telling_name(self.shown(key), self.variable(key))
+
+    def members(self, key: str) -> dict[str, object]:
+        """Return the members of a tensor's JSON object that name it."""
+        return {
+            "object_path": object_path(key) if self._object_based else None,
+            "name": self.variable(key),
+            "paths": self.paths(key),
+        }
+
+
 @dataclass(frozen=True, slots=True)
 class Source:
     """The facts about a checkpoint, without its values.
@@ -45,6 +111,7 @@ class Source:
         index_bytes: size of the index; None for V1, which has none.
         data_bytes: size of the existing data shards, or files.
         missing_shards: names of the missing ones with tensors.
+        names: of the tensors; they are no part of its JSON.
     """
 
     path: str
@@ -56,6 +123,7 @@ class Source:
     index_bytes: int | None
     data_bytes: int
     missing_shards: tuple[str, ...]
+    names: TensorNames = field(default_factory=TensorNames, repr=False, compare=False)
 
     @classmethod
     def of(cls, ckpt: Checkpoint, rows: Sequence[object] = ()) -> Source:
@@ -76,4 +144,5 @@ class Source:
             index_bytes=bundle.index.size if bundle else None,
             data_bytes=sum(file.size or 0 for file in files),
             missing_shards=tuple(os.path.basename(f.path) for f in files if f.size is None),
+            names=TensorNames(ckpt),
         )

@@ -14,11 +14,10 @@ from ckpttool.checkpoint.open import MAX_GRAPH_FOR_KINDS, Checkpoint
 from ckpttool.errors import CkptError, UnsupportedError
 from ckpttool.metagraph.facts import MetaGraph  # for those who render a summary
 from ckpttool.metagraph.report import GraphFacts, read_graph_facts
-from ckpttool.query.grouping import short_name
 from ckpttool.query.listing import damaged_rows, tensor_rows
 from ckpttool.query.metagraph.summary import compare_with_checkpoint
 from ckpttool.query.metagraph.variables import VariableComparison
-from ckpttool.query.rows import TensorRow
+from ckpttool.query.rows import TensorRow, short_name
 from ckpttool.query.source import Source
 from ckpttool.storage.source import RandomAccessFile
 

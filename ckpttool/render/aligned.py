@@ -1,6 +1,7 @@
 """A table for people: aligned columns, fitted to the terminal; no name is cut.
 
-If the columns do not fit side by side, texts are broken between words, and a name that is too long
+If the columns do not fit side by side, one that may be shortened loses the beginning of its cells,
+or is left out. If that is not enough, texts are broken between words, and a name that is too long
 for its column has a line of its own:
 
     key       dtype    shape       kind      bytes
@@ -20,11 +21,12 @@ takes 0.06 s. Rich also cuts what does not fit.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, zip_longest
 from typing import TextIO
 
-from ckpttool.render.cells import Column, Row, human_texts
+from ckpttool.render.cells import NOTHING, Column, Row, human_texts
 from ckpttool.render.console import Terminal
 from ckpttool.render.wrap import INDENT, fold, longest_word, text_width
 
@@ -38,8 +40,8 @@ Cells = Sequence[Sequence[str]]  # by column, then by row
 
 def write_table(
     rows: Iterable[Row], columns: Sequence[Column], stream: TextIO, terminal: Terminal
-) -> None:
-    """Write rows under a line of headings.
+) -> tuple[str, ...]:
+    """Write rows under a line of headings; return the headings of columns that have no room.
 
     Args:
         rows: the cells of each row; all are read before the first line is written.
@@ -53,8 +55,13 @@ def write_table(
         for texts, values, column in zip(cells, zip(*some, strict=True), columns, strict=True):
             texts += human_texts(values, column)
     widths = [max(map(text_width, texts)) for texts in cells]
-    limit = terminal.width
-    if limit is None or sum(widths) + len(_GAP) * (len(widths) - 1) <= limit:
+    limit, every = terminal.width, columns
+    if limit is not None and _total(widths) > limit:
+        kept = _kept(cells, columns, widths, limit)
+        cells = [cells[number] for number in kept]
+        columns = [columns[number] for number in kept]
+        widths = [widths[number] for number in kept]
+    if limit is None or _total(widths) <= limit:
         lines = _side_by_side(cells, columns, widths, terminal)
     else:
         limit = max(limit, _LEAST_WIDTH)
@@ -65,6 +72,42 @@ def write_table(
             lines = _folded(cells, columns, fitted, limit, terminal)
     while batch := list(islice(lines, _BATCH)):
         stream.write("".join(f"{line}\n" for line in batch))
+    return tuple(column.heading for column in every if column not in columns)
+
+
+def _total(widths: Sequence[int]) -> int:
+    return sum(widths) + len(_GAP) * (len(widths) - 1)
+
+
+def _kept(
+    cells: list[list[str]], columns: Sequence[Column], widths: list[int], limit: int
+) -> Sequence[int]:
+    """Return the numbers of the columns to show, and shorten the cells of one if that helps."""
+    every = range(len(columns))
+    short = next((number for number in every if columns[number].least is not None), None)
+    if short is None:
+        return every
+    for kept in (every, [number for number in every if not columns[number].spare]):
+        room = limit - _total([widths[number] for number in kept]) + widths[short]
+        if room >= min(widths[short], columns[short].least or 0):
+            if room < widths[short]:
+                cells[short] = [end_of_name(text, room) for text in cells[short]]
+                widths[short] = max(map(text_width, cells[short]))
+            return kept
+    kept = [number for number in every if number != short]
+    return kept if _total([widths[number] for number in kept]) <= limit else every
+
+
+def end_of_name(text: str, width: int) -> str:
+    """Return text without its beginning, at most `width` wide; words stay whole if possible."""
+    if text_width(text) <= width:
+        return text
+    end = text[len(text) - width + 1 :]
+    while text_width(end) >= width:
+        end = end[1:]
+    slash = end.find("/", 0, len(end) // 2)
+    found = re.search("[/_]", end) if slash < 0 else None
+    return "…" + end[found.start() if found else max(slash, 0) :]
 
 
 def _fit(
@@ -72,7 +115,7 @@ def _fit(
 ) -> list[int] | None:
     """Return the widths to use, or None where the columns cannot stand side by side."""
     fitted = list(widths)
-    rest = limit - len(_GAP) * (len(widths) - 1) - sum(widths[1:])
+    rest = limit - _total(widths) + widths[0]
     heading = text_width(cells[0][0])
     least = min(widths[0], max(_LEAST_NAME, heading)) if columns[0].fold else widths[0]
     foldable = [number for number, column in enumerate(columns) if column.fold and number]
@@ -158,6 +201,8 @@ def _stacked(
             yield _cell(piece, columns[0], 0, terminal, heading=number == 0)
         line, used = "", 0
         for text, column, width in zip(others, columns[1:], widths[1:], strict=True):
+            if text == NOTHING and column.least is not None and not aligned:
+                continue
             for piece in fold(text, room, indent=INDENT) if column.fold else (text,):
                 wide = width if aligned else text_width(piece)
                 if used and used + len(_GAP) + wide > room:

@@ -31,6 +31,9 @@ class Column:
         human: makes the text of a cell in `table` and `markdown`, if it is not the plain one; not
             called for None.
         fold: whether cells may be broken over several lines on a narrow terminal.
+        least: the width to which cells may be shortened on a narrow terminal, at their beginning;
+            with less room, the column is left out. By default it is neither.
+        spare: whether the column is left out to make room for one that may be shortened.
         style: words for `Terminal.style`, or what tells them from the text of a cell.
     """
 
@@ -39,6 +42,8 @@ class Column:
     align: Literal["left", "right"] = "left"
     human: Callable[[Any], str] | None = None
     fold: bool = False
+    least: int | None = None
+    spare: bool = False
     style: str | Callable[[str], str] = ""
 
     def style_of(self, text: str) -> str:
@@ -50,6 +55,9 @@ class Column:
         """The title, or the name where there is none."""
         return self.name if self.title is None else self.title
 
+
+# The full names of variables, beside their object paths.
+NAME = Column("name", least=16, style="cyan")
 
 # One colour for each kind, in every table and picture.
 _KIND_STYLES = {

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
 from operator import attrgetter
 from typing import TYPE_CHECKING, TextIO, cast
 
 from ckpttool.query.folder import CheckpointRow
-from ckpttool.query.grouping import FoldedRow, ScopeRow, short_name
+from ckpttool.query.grouping import FoldedRow, ScopeRow
 from ckpttool.query.listing import Listing
-from ckpttool.query.rows import BundleRows, SliceRow, TensorRow
+from ckpttool.query.rows import BundleRows, SliceRow, TensorRow, short_name, telling_name
 from ckpttool.render import humanize
-from ckpttool.render.cells import ByColumn, Column, kind_style
+from ckpttool.render.cells import NAME, ByColumn, Column, kind_style
 from ckpttool.render.console import Terminal
 from ckpttool.render.jsonout import source_document, write_json, write_jsonl
 from ckpttool.render.table import RowFormat, write_rows
@@ -26,7 +26,9 @@ SCHEMA = "ckpt.ls/1"
 _BYTES = Column("bytes", align="right", human=humanize.size)
 _KIND = Column("kind", style=kind_style)
 _SHAPE = Column("shape", style="green")
-_TENSOR = (Column("key", fold=True), Column("dtype"), _SHAPE, _KIND, _BYTES)
+_KEY = Column("key", fold=True)
+_PATH = Column("object_path", "path", fold=True)
+_TENSOR = (Column("dtype", spare=True), _SHAPE, _KIND, _BYTES)
 _PLACE = (
     Column("shard", align="right"),
     Column("offset", align="right"),
@@ -41,7 +43,7 @@ _SCOPE = (
     _BYTES,
 )
 _FOLDED = (
-    Column("key", fold=True),
+    _KEY,
     Column("tensors", align="right", human=lambda count: "" if count == 1 else f"× {count}"),
     Column("dtype"),
     _SHAPE,
@@ -72,7 +74,7 @@ def write_listing(
     folded: Sequence[FoldedRow] | None = None,
     tree: Iterable[TreeNode] | None = None,
     long: bool = False,
-    object_paths: bool = False,
+    keys: bool = False,
 ) -> None:
     """Write a listing of tensors, or one of the views of it.
 
@@ -86,13 +88,14 @@ def write_listing(
         folded: the view of tensors folded by the numbers in their names.
         tree: the view as a tree; it has no row formats but "table" and "plain".
         long: add shard, offset, crc32c and slices.
-        object_paths: name tensors by object path where they have one.
+        keys: show keys instead of object paths and variable names.
     """
     if format == "json":
         view = _view_members(listing, scopes, folded, tree)
         _write_document(stream, listing, checkpoints, view)
         return
     rows = cast(RowFormat, format)
+    left_out: tuple[str, ...] = ()
     if checkpoints and format == "table":
         write_checkpoints(checkpoints, "table", stream, terminal)
         stream.write("\n")
@@ -107,13 +110,13 @@ def write_listing(
     elif folded is not None:
         write_rows(folded, _FOLDED, rows, stream, terminal=terminal)
     else:
-        _write_tensors(listing, rows, stream, terminal, long=long, object_paths=object_paths)
+        left_out = _write_tensors(listing, rows, stream, terminal, long=long, keys=keys)
     if format == "table":
-        _write_totals(listing, stream, terminal)
+        _write_totals(listing, stream, terminal, left_out)
 
 
 # Many times as fast as naming the members, which counts where there are hundreds of thousands.
-_usual_cells = attrgetter("key", "dtype", "shape", "kind", "bytes")
+_usual_cells = attrgetter("dtype", "shape", "kind", "bytes")
 
 
 def _write_tensors(
@@ -123,27 +126,34 @@ def _write_tensors(
     terminal: Terminal,
     *,
     long: bool,
-    object_paths: bool,
-) -> None:
+    keys: bool,
+) -> tuple[str, ...]:
+    rows = listing.rows
     if format == "jsonl":
-        write_jsonl(map(tensor_document, listing.rows), stream)
-        return
-    columns = _TENSOR + _PLACE if long else _TENSOR
-    rows: Iterable[tuple[object, ...]]
-    if isinstance(listing.rows, BundleRows):
-        rows = ByColumn(listing.rows.columns())
+        paths = listing.source.names.paths
+        write_jsonl((tensor_document(row, paths) for row in rows), stream)
+        return ()
+    keys = keys or listing.source.style == "name"
+    columns: tuple[Column, ...] = (_KEY if keys else _PATH,)
+    names: list[str | None] | None = None
+    cells: list[Sequence[object]]
+    if isinstance(rows, BundleRows):
+        cells = [rows.keys if keys else rows.short_names(), *rows.columns()]
+        names = None if keys else rows.telling_names()
     else:
-        rows = map(_usual_cells, listing.rows)
-    if long or object_paths:
-        rows = (
-            (
-                short_name(row) if object_paths else row.key,
-                *cells[1:],
-                *(_place(row) if long else ()),
-            )
-            for row, cells in zip(listing.rows, rows, strict=True)
-        )
-    write_rows(rows, columns, format, stream, terminal=terminal)
+        each = zip(*map(_usual_cells, rows), strict=True) if rows else [()] * len(_TENSOR)
+        cells = [[row.key if keys else short_name(row) for row in rows], *each]
+        if not keys:
+            found = [telling_name(short_name(row), row.name) for row in rows]
+            names = found if any(found) else None
+    if names is not None:
+        columns += (NAME,)
+        cells.insert(1, names)
+    columns += _TENSOR
+    if long:
+        columns += _PLACE
+        cells += zip(*map(_place, rows), strict=True) if rows else [()] * len(_PLACE)
+    return write_rows(ByColumn(tuple(cells)), columns, format, stream, terminal=terminal)
 
 
 def write_checkpoints(
@@ -190,7 +200,8 @@ def _view_members(
         return {"scopes": (row._asdict() for row in scopes)}
     if folded is not None:
         return {"folded": (row._asdict() for row in folded)}
-    return {"tensors": map(tensor_document, listing.rows)}
+    paths = listing.source.names.paths
+    return {"tensors": (tensor_document(row, paths) for row in listing.rows)}
 
 
 def _write_document(
@@ -208,7 +219,7 @@ def _write_document(
         document["damaged"] = [
             {
                 "key": each.key,
-                "object_path": each.object_path,
+                **listing.source.names.members(each.key),
                 "kind": each.kind,
                 "problem": each.error.message,
             }
@@ -217,11 +228,18 @@ def _write_document(
     write_json(document, stream)
 
 
-def tensor_document(row: TensorRow) -> dict[str, object]:
-    """Return a tensor as its JSON object."""
+def tensor_document(row: TensorRow, paths: Callable[[str], tuple[str, ...]]) -> dict[str, object]:
+    """Return a tensor as its JSON object.
+
+    Args:
+        row: the tensor.
+        paths: returns the object paths for a key.
+    """
     return {
         "key": row.key,
         "object_path": row.object_path,
+        "name": row.name,
+        "paths": paths(row.key),
         "dtype": row.dtype,
         "shape": row.shape,
         "kind": row.kind,
@@ -281,7 +299,9 @@ def _place(row: TensorRow) -> Iterator[object]:
     )
 
 
-def _write_totals(listing: Listing, stream: TextIO, terminal: Terminal) -> None:
+def _write_totals(
+    listing: Listing, stream: TextIO, terminal: Terminal, left_out: Sequence[str]
+) -> None:
     totals, shown = listing.totals, len(listing.rows)
     text = (
         f"{humanize.counted(totals.tensors, 'tensor')}, "
@@ -291,5 +311,7 @@ def _write_totals(listing: Listing, stream: TextIO, terminal: Terminal) -> None:
         text += f"; {humanize.number(shown)} shown"
     if listing.damaged:
         text += f"; {humanize.counted(len(listing.damaged), 'damaged tensor')} not listed"
+    if left_out:
+        text += f"; no room for {', '.join(left_out)}"
     for line in prose(text, terminal, style="dim"):
         stream.write(line + "\n")

@@ -27,8 +27,8 @@ def write_rows(
     stream: TextIO,
     *,
     terminal: Terminal | None = None,
-) -> None:
-    """Write rows in a `RowFormat`.
+) -> tuple[str, ...]:
+    """Write rows in a `RowFormat`; return the headings of columns that have no room.
 
     Args:
         rows: the cells of each row, as many as there are columns. All formats but `table` write
@@ -40,8 +40,8 @@ def write_rows(
         terminal: what `stream` is; of use to `table` alone.
     """
     if format == "table":
-        write_table(rows, columns, stream, terminal or Terminal())
-    elif format == "jsonl":
+        return write_table(rows, columns, stream, terminal or Terminal())
+    if format == "jsonl":
         names = [column.name for column in columns]
         write_jsonl((dict(zip(names, row, strict=True)) for row in rows), stream)
     elif format == "csv":
@@ -58,6 +58,7 @@ def write_rows(
             _write_lines(map("\t".join, zip(*cells, strict=True)), stream)
     else:
         _write_markdown(rows, columns, stream)
+    return ()
 
 
 def _csv_row(row: Row) -> list[object]:

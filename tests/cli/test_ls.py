@@ -52,15 +52,23 @@ def test_the_schema_is_a_schema() -> None:
 @pytest.mark.parametrize("name", SHOWN)
 def test_every_form_has_every_tensor(name: str) -> None:
     prefix = bundle(name).prefix
-    tensors = document(prefix)["tensors"]
+    found = document(prefix)
+    tensors, style = found["tensors"], found["source"]["style"]
     assert len(tensors) == len(bundle(name).tensors)
     plain = ckpt("ls", prefix, "--long").out.splitlines()
-    assert plain[0].split("\t")[:5] == ["key", "dtype", "shape", "kind", "bytes"]
+    headings = plain[0].split("\t")
+    assert headings[0] == ("key" if style == "name" else "object_path")
+    named = "name" in headings
+    assert headings[1 + named : 5 + named] == ["dtype", "shape", "kind", "bytes"]
     assert len(plain) == 1 + len(tensors)
     lines = ckpt("ls", prefix, "--format", "jsonl").out.splitlines()
     assert [json.loads(line) for line in lines] == tensors
     names = ckpt("ls", prefix, "--format", "names").out.splitlines()
-    assert names == [line.split("\t")[0] for line in plain[1:]]
+    keys = ckpt("ls", prefix, "--keys").out.splitlines()
+    assert keys[0] == "key\tdtype\tshape\tkind\tbytes"
+    assert names == [line.split("\t")[0] for line in keys[1:]]
+    paths = ckpt("ls", prefix, "--object-paths", "--format", "names").out.splitlines()
+    assert paths == [line.split("\t")[0] for line in plain[1:]]
     for format in ("table", "csv", "markdown"):
         done = ckpt("ls", prefix, "--format", format)
         assert done.code == 0 and len(done.out.splitlines()) > len(tensors)
@@ -71,9 +79,66 @@ def test_plain_is_what_a_script_expects() -> None:
     done = ckpt("ls", GUIDE, "net/l1/bias", "--kind", "weight")
     assert (done.code, done.err) == (0, "")
     assert done.out == (
+        "object_path\tname\tdtype\tshape\tkind\tbytes\n"
+        "net/l1/bias\tnet/dense/bias\tfloat32\t[5]\tweight\t20\n"
+    )
+    assert ckpt("ls", GUIDE, "net/l1/bias", "--keys").out == (
         "key\tdtype\tshape\tkind\tbytes\n"
         "net/l1/bias/.ATTRIBUTES/VARIABLE_VALUE\tfloat32\t[5]\tweight\t20\n"
     )
+
+
+def test_names_stand_in_a_column_only_where_they_say_more() -> None:
+    lines = ckpt("ls", KERAS, "optimizer").out.splitlines()
+    assert lines[0].split("\t") == ["object_path", "name", "dtype", "shape", "kind", "bytes"]
+    rows = dict(line.split("\t")[:2] for line in lines[1:])
+    assert rows["optimizer/_trainable_variables/2"] == "sequential/dense_1/kernel"
+    assert rows["optimizer/_variables/3"] == "adam/sequential_dense_kernel_velocity"
+    every = ckpt("ls", KERAS, "--format", "csv").out.splitlines()
+    assert "_CHECKPOINTABLE_OBJECT_GRAPH,,string,[],graph,2321" in every
+    # What is called `Variable` was called nothing, and `save_counter` is what its path says.
+    for prefix in (bundle("v2/tf2.21/containers/ckpt-1").prefix, GUIDE):
+        counter = ckpt("ls", prefix, "save_counter", "--long").out.splitlines()
+        assert counter[0].split("\t")[:2] == ["object_path", "dtype"]
+    assert "name" not in ckpt("ls", bundle("v2/tf2.21/saver_v2/model.ckpt-2").prefix).out
+
+
+def test_json_has_all_names() -> None:
+    found = {each["key"]: each for each in document(KERAS)["tensors"]}
+    kernel = found["optimizer/_trainable_variables/0/.ATTRIBUTES/VARIABLE_VALUE"]
+    assert kernel["name"] == "sequential/dense/kernel"
+    assert kernel["object_path"] == kernel["paths"][0] == "optimizer/_trainable_variables/0"
+    assert "model/_functional/_operations/1/_kernel" in kernel["paths"]
+    for path in kernel["paths"]:
+        assert [each["key"] for each in document(KERAS, f"={path}")["tensors"]] == [kernel["key"]]
+    graph = found["_CHECKPOINTABLE_OBJECT_GRAPH"]
+    assert (graph["object_path"], graph["name"], graph["paths"]) == (None, None, [])
+    guide = {each["object_path"]: each for each in document(GUIDE)["tensors"]}
+    assert guide["step"]["name"] == "Variable" and guide["step"]["paths"] == ["step"]
+    assert guide["iterator/.ITERATOR_STATE"]["paths"] == ["iterator/.ITERATOR_STATE"]
+    of_names = document(bundle("v2/tf2.21/saver_v2/model.ckpt-2").prefix)["tensors"]
+    assert {(each["name"], *each["paths"]) for each in of_names} == {(None,)}
+
+
+@pytest.mark.parametrize(
+    ("prefix", "hint"),
+    [
+        (KERAS, "no room for dtype"),
+        (GUIDE, "no room for name"),
+        (bundle("v2/tf2.21/guide_new_adam/tf_ckpts/ckpt-5").prefix, "no room for dtype"),
+    ],
+    ids=("keras", "guide", "guide of a new optimizer"),
+)
+def test_a_line_for_each_tensor_in_80_columns(prefix: str, hint: str) -> None:
+    tensors = document(prefix)["tensors"]
+    lines = ckpt("ls", prefix, "--format", "table", environ={"COLUMNS": "80"}).out.splitlines()
+    assert len(lines) == len(tensors) + 2 and max(map(len, lines)) <= 80
+    assert lines[-1].endswith(f"; {hint}")
+    for line, each in zip(lines[1:], tensors, strict=False):
+        assert line.split()[0] == (each["object_path"] or each["key"])
+    wide = ckpt("ls", prefix, "--format", "table", environ={"COLUMNS": "200"}).out.splitlines()
+    assert wide[0].split() == ["path", "name", "dtype", "shape", "kind", "bytes"]
+    assert "no room" not in wide[-1]
 
 
 def test_an_odd_name_typed_as_it_is_printed_selects_the_tensor() -> None:
@@ -89,7 +154,7 @@ def test_a_folder_is_headed_by_its_checkpoints() -> None:
     assert found["source"]["prefix"] == GUIDE and found["source"]["path"] == FOLDER
     assert "checkpoints" not in document(GUIDE)
     table = ckpt("ls", FOLDER, "--format", "table").out
-    assert table.index("ckpt-3") < table.index("\n\nkey")
+    assert table.index("ckpt-3") < table.index("\n\npath")
     assert "ckpt-3" not in ckpt("ls", FOLDER).out
 
 
@@ -130,7 +195,11 @@ def test_missing_shards_are_said_and_do_not_matter(tmp_path: os.PathLike[str]) -
     prefix = os.path.join(tmp_path, "ckpt-5")
     done = ckpt("ls", prefix)
     assert done.code == 0
-    assert done.out == ckpt("ls", GUIDE).out
+    whole = [line.split("\t") for line in ckpt("ls", GUIDE).out.splitlines()]
+    # Variable names are in the graph, which is in the shard.
+    assert [line.split("\t") for line in done.out.splitlines()] == [
+        [path, *rest] for path, _, *rest in whole
+    ]
     assert "ckpt-5.data-00000-of-00001" in done.err
     assert document(prefix)["source"]["missing_shards"] == ["ckpt-5.data-00000-of-00001"]
     tree = ckpt("ls", prefix, "--tree")
@@ -208,8 +277,11 @@ def test_no_key_is_cut_on_a_narrow_terminal() -> None:
     narrow = ckpt("ls", GUIDE, "--format", "table", environ={"COLUMNS": "40"}).out
     assert max(map(len, narrow.splitlines())) <= 40
     joined = narrow.replace("\n", "").replace(" ", "")
-    for key in bundle("v2/tf2.21/guide_legacy_adam/tf_ckpts/ckpt-5").tensors:
-        assert key in joined
+    for each in document(GUIDE)["tensors"]:
+        assert (each["object_path"] or each["key"]) in joined
+    keys = ckpt("ls", GUIDE, "--keys", "--format", "table", environ={"COLUMNS": "40"}).out
+    joined = keys.replace("\n", "").replace(" ", "")
+    assert all(each["key"] in joined for each in document(GUIDE)["tensors"])
 
 
 def test_keys_need_no_data_shard(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from ckpttool.bundle.entry import BundleEntry, EntryDecoder
 from ckpttool.bundle.reader import BundleReader
 from ckpttool.checkpoint.save import save_checkpoint
 from ckpttool.query.listing import list_tensors, tensor_rows
-from ckpttool.query.rows import BundleRows, Totals, ends
+from ckpttool.query.rows import BundleRows, Totals, ends, short_name, telling_name
 from ckpttool.tensor.dtypes import dtype_of_name
 from tests.support.fixtures import FIXTURES
 
@@ -33,10 +33,14 @@ def test_columns_say_what_single_rows_say(prefix: str) -> None:
         listed = list(rows)
         assert listed == [rows[at] for at in range(len(rows))] == rows[:]
         assert rows[-1] == listed[-1] and rows == listed
-        cells = [(row.key, row.dtype, row.shape, row.kind, row.bytes) for row in listed]
+        cells = [(row.dtype, row.shape, row.kind, row.bytes) for row in listed]
         assert list(zip(*rows.columns(), strict=True)) == cells
         assert Totals.of(rows) == Totals.of(listed)
         assert ends(rows) == ends(listed)
+        short = rows.short_names()
+        assert list(short) == short[:] == list(map(short_name, listed))
+        names = [telling_name(short_name(row), row.name) for row in listed]
+        assert rows.telling_names() == (names if any(names) else None)
         assert [row.object_path for row in listed] == list(map(ckpt.object_path, rows.keys))
         for row in listed:
             entry = ckpt.bundle.entries[row.key]

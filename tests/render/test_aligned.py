@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from ckpttool.render import humanize
+from ckpttool.render.aligned import end_of_name
 from ckpttool.render.cells import Column
 from ckpttool.render.console import Terminal
 from ckpttool.render.table import write_rows
@@ -42,6 +43,43 @@ def table(
     write_rows(rows, columns, "table", stream, terminal=terminal)
     assert stream.getvalue().endswith("\n")
     return stream.getvalue().split("\n")[:-1]
+
+
+@pytest.mark.parametrize(
+    ("width", "shown"),
+    [
+        (38, "…/sequential_dense_1_kernel_momentum"),
+        (35, "…_dense_1_kernel_momentum"),
+        (18, "…_kernel_momentum"),
+        (10, "…_momentum"),
+        (5, "…ntum"),
+    ],
+)
+def test_a_name_is_shortened_between_words(width: int, shown: str) -> None:
+    name = "adam/sequential_dense_1_kernel_momentum"
+    assert end_of_name(name, len(name)) == name
+    assert end_of_name(name, width) == shown
+
+
+NAMED = (Column("path"), Column("name", least=6), Column("dtype", spare=True), Column("bytes"))
+
+
+@pytest.mark.parametrize(
+    ("width", "lines", "left_out"),
+    [
+        (36, ["path  name              dtype  bytes", "a/b   net/dense/kernel  int8   8"], ()),
+        (35, ["path  name            dtype  bytes", "a/b   …/dense/kernel  int8   8"], ()),
+        (28, ["path  name      dtype  bytes", "a/b   …/kernel  int8   8"], ()),
+        (25, ["path  name      bytes", "a/b   …/kernel  8"], ("dtype",)),
+        (18, ["path  dtype  bytes", "a/b   int8   8"], ("name",)),
+    ],
+)
+def test_columns_give_way(width: int, lines: list[str], left_out: tuple[str, ...]) -> None:
+    stream = io.StringIO()
+    terminal = Terminal(interactive=True, color=False, width=width)
+    rows = [("a/b", "net/dense/kernel", "int8", 8)]
+    found = write_rows(rows, NAMED, "table", stream, terminal=terminal)
+    assert (stream.getvalue().splitlines(), found) == (lines, left_out)
 
 
 @pytest.mark.parametrize("width", [None, 200, 82])

@@ -87,13 +87,22 @@ class GraphNames:
             key: its key.
             limit: how many at most; where there are many, long ones are left out.
         """
-        names = dict.fromkeys(filter(None, (key, object_path(key))))
+        return tuple(dict.fromkeys((key, *self.paths_of(key, limit=limit))))[:limit]
+
+    def paths_of(self, key: str, *, limit: int = MAX_NAMES) -> tuple[str, ...]:
+        """Return the object paths of a tensor: the one in its key, then those along other edges.
+
+        Args:
+            key: its key.
+            limit: how many at most; where there are many, long ones are left out.
+        """
+        paths = dict.fromkeys(filter(None, (object_path(key),)))
         node_id = self._node_of.get(key)
         if node_id is not None:
             short = _endings(key)[-1]
             for path in filter(None, self._paths_of(node_id, limit)):
-                names[path + short] = None
-        return tuple(names)[:limit]
+                paths[path + short] = None
+        return tuple(paths)[:limit]
 
     def exactly(self, name: str) -> str | None:
         """Return the key of the tensor that a name along any edges leads to."""
@@ -110,12 +119,8 @@ class GraphNames:
 
         Two variables may have the same.
         """
-        return {
-            key: attribute.full_name
-            for key, node_id in self._node_of.items()
-            for attribute in self._graph.nodes[node_id].attributes
-            if attribute.checkpoint_key == key and attribute.full_name
-        }
+        names = self._graph.full_names()
+        return {key: names[key] for key in self._node_of if key in names}
 
     def variables_called(self, name: str) -> list[str]:
         """Return the keys of the variables of a name."""

@@ -12,7 +12,7 @@ from typing import TextIO
 
 from ckpttool.printable import printable
 from ckpttool.query.check.findings import LockFinding, LockReport
-from ckpttool.query.grouping import short_name
+from ckpttool.query.rows import short_name
 from ckpttool.render.check.words import message, summary
 
 # GitHub shows no more annotations of a step than these.

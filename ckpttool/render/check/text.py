@@ -8,8 +8,7 @@ from typing import TextIO, cast
 
 from ckpttool.printable import printable
 from ckpttool.query.check.findings import PROBLEMS, LockFinding, LockReport
-from ckpttool.query.grouping import short_name
-from ckpttool.query.rows import TensorRow, Totals
+from ckpttool.query.rows import TensorRow, Totals, short_name
 from ckpttool.query.source import Source
 from ckpttool.render.cells import Column
 from ckpttool.render.check.words import checksum, label, message, sides, summary
@@ -171,7 +170,7 @@ def write_lock(source: Source, rows: Collection[TensorRow], stream: TextIO) -> N
     document = {
         "schema": LISTING_SCHEMA,
         "source": source_document(source),
-        "tensors": map(tensor_document, rows),
+        "tensors": (tensor_document(row, source.names.paths) for row in rows),
         "totals": asdict(Totals.of(rows)),
     }
     write_json(document, stream)

@@ -119,9 +119,9 @@ def test_a_tensor_more_or_less_is_a_line_more_or_less(tmp_path: Path) -> None:
     after = path.read_text().splitlines()
     assert len(after) == len(before) + 1
     assert [line for line in after if line not in before and "totals" not in line] == [
-        '    {"key": "b/x", "object_path": null, "dtype": "float64", "shape": [1], '
-        '"kind": "weight", "elements": 1, "bytes": 8, "shard": null, "offset": null, '
-        '"crc32c": null, "slices": []},'
+        '    {"key": "b/x", "object_path": null, "name": null, "paths": [], '
+        '"dtype": "float64", "shape": [1], "kind": "weight", "elements": 1, "bytes": 8, '
+        '"shard": null, "offset": null, "crc32c": null, "slices": []},'
     ]
 
 

@@ -192,3 +192,15 @@ class KeyCollisionError(SurgeryError):
 
 class InvalidTensorError(CkptError, ValueError):
     """A tensor given for writing cannot be stored as asked."""
+
+
+class UntrackableError(CkptError, ValueError):
+    """An object cannot be part of a checkpoint as asked."""
+
+
+class ContainerChangedError(CkptError, ValueError):
+    """A list, dict or tuple of a program was changed so that its elements have no lasting names."""
+
+
+class UnsavedWarning(UserWarning):
+    """Something was assigned to an object that will not save it."""

@@ -16,9 +16,10 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from ckpttool.errors import CorruptError, DestinationError
+from ckpttool.errors import CorruptError, DestinationError, MissingFileError
 from ckpttool.storage.source import RandomAccessFile
 
 STATE_NAME = "checkpoint"
@@ -138,6 +139,35 @@ def format_state(state: CheckpointState) -> str:
             last_preserved_timestamp=state.last_preserved_timestamp,
         )
     )
+
+
+def write_state(
+    path: str, state: CheckpointState, *, before_last: Callable[[], None] | None = None
+) -> None:
+    """Write a state file in one step; one that is there is replaced and keeps its permissions.
+
+    Args:
+        path: of the file.
+        state: what to write.
+        before_last: called right before the file gets its name; if it raises, the old one stays.
+
+    Raises:
+        CkptError: it cannot be written.
+    """
+    from ckpttool.storage.staging import StagedFiles  # a reader needs none
+
+    try:
+        with RandomAccessFile(path) as file:
+            permissions = file.permissions
+    except MissingFileError:
+        permissions = None
+    text = format_state(state)
+    with StagedFiles() as staged:
+        new = staged.create(path, mode=0o666 if permissions is None else 0o600)
+        if permissions is not None:
+            new.take_permissions(permissions)
+        new.write(text.encode())
+        staged.commit(replace_last=True, before_last=before_last)
 
 
 def _check_size(size: int, path: str | None) -> None:

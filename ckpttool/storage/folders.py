@@ -182,13 +182,14 @@ class OpenFolder:
 
 
 @contextmanager
-def new_folder(folder: str) -> Iterator[str]:
+def new_folder(folder: str, *, parents: bool = False) -> Iterator[str]:
     """Make the last folder of a path if it is not there; remove it again if the block fails.
 
-    As in TensorFlow, folders above it are not made: a wrong path is an error.
+    Folders above it are not made unless asked for: a wrong path is an error.
 
     Args:
         folder: the path; empty for the current folder.
+        parents: make the folders above it too, as `tf.train.Checkpoint` does.
 
     Yields:
         A path that is never empty.
@@ -197,14 +198,19 @@ def new_folder(folder: str) -> Iterator[str]:
         CkptError: it cannot be made.
     """
     # Checked first: an interrupt may come right after the folder is made.
-    there = not folder or os.path.isdir(folder)
+    missing: list[str] = []
+    path = folder
+    while path and not os.path.isdir(path) and (parents or not missing):
+        missing.append(path)
+        path = os.path.dirname(path.rstrip(os.sep))
     try:
-        make_folder(folder)
+        for each in reversed(missing):
+            make_folder(each)
         yield folder or os.curdir
     except BaseException:
-        if not there:
+        for each in missing:
             with suppress(OSError, ValueError):  # if others put something there, it stays
-                os.rmdir(folder)
+                os.rmdir(each)
         raise
 
 

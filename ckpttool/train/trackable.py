@@ -34,6 +34,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Protocol
 from weakref import WeakKeyDictionary
 
+from ckpttool.errors import ContainerChangedError
+
 if TYPE_CHECKING:
     from ckpttool.tensor.dtypes import DType
     from ckpttool.tensor.values import Array
@@ -155,6 +157,20 @@ def track(parent: Trackable, name: str, child: Trackable) -> None:
         state.edges[name] = child
         return
     state.edges[name] = child
+    try:
+        resume(parent, name, child)
+    except BaseException:
+        del state.edges[name]
+        raise
+
+
+def resume(parent: Trackable, name: str, child: Trackable) -> None:
+    """Give an object that was just tracked the restores that wait for it.
+
+    Raises:
+        CkptError: of a restore that failed; the restores still wait.
+    """
+    state = tracking(parent)
     waiting = state.pending.pop(name, None)
     try:
         if waiting is not None:
@@ -162,9 +178,21 @@ def track(parent: Trackable, name: str, child: Trackable) -> None:
         if state.inherited:
             _resume(state.inherited, child)
     except BaseException:
-        del state.edges[name]
         if waiting is not None:
             state.pending[name] = waiting
+        raise
+
+
+def edges_at(node: Trackable, path: str) -> Mapping[str, Trackable]:
+    """Return the edges of an object that has this path.
+
+    Raises:
+        ContainerChangedError: they cannot be told; the message names the path.
+    """
+    try:
+        return node._trackable_edges()
+    except ContainerChangedError as error:
+        error.message = f"'{path or '(the root)'}': {error.message}"
         raise
 
 

@@ -11,9 +11,15 @@ from typing import Literal
 from ckpttool.checkpoint.folder import META_SUFFIX, is_regular
 from ckpttool.checkpoint.generation import Generation
 from ckpttool.checkpoint.named import checkpoint_name
-from ckpttool.checkpoint.state import STATE_NAME, CheckpointState, format_state, read_state
+from ckpttool.checkpoint.state import (
+    STATE_NAME,
+    CheckpointState,
+    format_state,
+    read_state,
+    write_state,
+)
 from ckpttool.errors import ChangedError, CkptError, DestinationError, MissingFileError
-from ckpttool.storage.source import Permissions, RandomAccessFile
+from ckpttool.storage.source import RandomAccessFile
 from ckpttool.storage.staging import StagedFiles
 from ckpttool.surgery.plan import Plan
 from ckpttool.surgery.writing.links import refuse_foreign
@@ -161,26 +167,20 @@ class PlannedState:
             CkptError: it cannot be read or written.
         """
         for attempt in range(_TRIES):
-            before, permissions = _read_bytes(self.path)
+            before = _read_bytes(self.path)
 
             def refuse_changed(before: bytes | None = before) -> None:
-                if _read_bytes(self.path)[0] != before:
+                if _read_bytes(self.path) != before:
                     raise ChangedError(
                         "other processes keep changing the state file", path=self.path
                     )
 
-            text = format_state(self._state())
-            with StagedFiles() as staged:
-                file = staged.create(self.path, mode=0o666 if permissions is None else 0o600)
-                if permissions is not None:
-                    file.take_permissions(permissions)
-                file.write(text.encode())
-                try:
-                    staged.commit(replace_last=True, before_last=refuse_changed)
-                    return
-                except ChangedError:
-                    if attempt + 1 == _TRIES:
-                        raise
+            try:
+                write_state(self.path, self._state(), before_last=refuse_changed)
+                return
+            except ChangedError:
+                if attempt + 1 == _TRIES:
+                    raise
 
     def _state(self) -> CheckpointState:
         folder, name = os.path.split(self.prefix)
@@ -209,12 +209,12 @@ def planned_state(prefix: str) -> PlannedState:
     return state
 
 
-def _read_bytes(path: str) -> tuple[bytes, Permissions] | tuple[None, None]:
+def _read_bytes(path: str) -> bytes | None:
     try:
         with RandomAccessFile(path) as file:
-            return file.read_at(0, file.size), file.permissions
+            return file.read_at(0, file.size)
     except MissingFileError:
-        return None, None
+        return None
 
 
 def check_sequence(prefix: str) -> None:

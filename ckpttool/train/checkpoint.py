@@ -1,0 +1,168 @@
+"""Saving and restoring a program's objects under one root."""
+
+from __future__ import annotations
+
+import warnings
+import weakref
+from typing import Any
+
+import numpy as np
+
+from ckpttool.errors import UnsavedWarning, UntrackableError
+from ckpttool.storage.paths import StrPath, path_text
+from ckpttool.train.containers import node_of
+from ckpttool.train.module import Module
+from ckpttool.train.options import CheckpointOptions, call_after_writing
+from ckpttool.train.saving import write_latest, write_snapshot
+from ckpttool.train.snapshot import snapshot_of
+from ckpttool.train.trackable import Trackable, edges_at, resume, track
+from ckpttool.train.variable import Variable
+
+SAVE_COUNTER = "save_counter"
+# Where a checkpoint keeps its own state: not as attributes, which would be tracked.
+_ROOT, _ATTACHED, _COUNTER = "_checkpoint_root", "_checkpoint_attached", "_checkpoint_counter"
+
+
+class Checkpoint(Module):
+    """Saves the objects that can be reached from it, or from a root.
+
+    Args:
+        root: an object that becomes the root of the checkpoint itself, or a weak reference to it;
+            attributes set on the `Checkpoint` later are not saved then.
+        **kwargs: objects to save, by name.
+
+    Raises:
+        UntrackableError: a value cannot be tracked, is called `save_counter`, or has the name of
+            another child of the root.
+    """
+
+    def __init__(self, root: Any = None, **kwargs: Any) -> None:
+        if SAVE_COUNTER in kwargs:
+            raise UntrackableError(f"'{SAVE_COUNTER}' is the checkpoint's own name")
+        state = self.__dict__
+        state[_COUNTER] = None
+        if root is None:
+            for name in sorted(kwargs):
+                self._set(name, kwargs[name])
+            return
+        node = _dereferenced(root, "root")
+        own = edges_at(node, "")
+        counter = own.get(SAVE_COUNTER)
+        if isinstance(counter, Variable):
+            state[_COUNTER] = counter
+        if node_of(root) is not None:
+            # Where this object is part of another checkpoint, TensorFlow has this edge first.
+            track(self, "_root", node)
+        # The root itself is not held here: it may have been given as a weak reference.
+        attached: list[tuple[str, Trackable | None]] = []
+        for name, value in sorted({**kwargs, "root": root}.items()):
+            child = self._set(name, value)
+            there = own.get(name)
+            if there is None:
+                attached.append((name, None if name == "root" else child))
+            elif there is not child:
+                raise UntrackableError(f"the root has another child '{name}' already")
+        state[_ROOT], state[_ATTACHED] = root, attached
+
+    def _set(self, name: str, value: Any) -> Trackable:
+        setattr(self, name, value)
+        return _dereferenced(getattr(self, name), name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, value)
+        if _ROOT in self.__dict__ and node_of(value) is not None:
+            warnings.warn(
+                f"'{name}' is not saved: this Checkpoint has a root; set it on the root, or give "
+                "it to Checkpoint(…) as keyword",
+                UnsavedWarning,
+                stacklevel=2,
+            )
+
+    def _tracked_root(self) -> tuple[Trackable, list[tuple[str, Trackable]]]:
+        """Return the first node of the checkpoint, and its edges that are not its own."""
+        if _ROOT not in self.__dict__:
+            return self, []
+        root = _dereferenced(self.__dict__[_ROOT], "root")
+        return root, [
+            (name, root if child is None else child) for name, child in self.__dict__[_ATTACHED]
+        ]
+
+    @property
+    def save_counter(self) -> Variable:
+        """The number of the last save: a variable that is saved too, made on first use."""
+        counter: Variable | None = self.__dict__.get(_COUNTER)
+        if counter is None:
+            counter = Variable(np.int64(0), trainable=False, name=SAVE_COUNTER)
+            root, _ = self._tracked_root()
+            track(self, SAVE_COUNTER, counter)
+            if root is not self:
+                resume(root, SAVE_COUNTER, counter)
+                self.__dict__[_ATTACHED].append((SAVE_COUNTER, counter))
+            self.__dict__[_COUNTER] = counter
+        return counter
+
+    def write(self, file_prefix: StrPath, options: CheckpointOptions | None = None) -> str:
+        """Write a checkpoint; neither the counter nor the state file changes.
+
+        Args:
+            file_prefix: its path, without the endings of its files.
+            options: how to save.
+
+        Returns:
+            The path.
+
+        Raises:
+            ContainerChangedError, UntrackableError: an object cannot be saved.
+            CkptError: a file cannot be written. Then nothing is left behind.
+        """
+        prefix = path_text(file_prefix)
+        write_snapshot(prefix, snapshot_of(*self._tracked_root()))
+        call_after_writing(options, prefix)
+        return prefix
+
+    def save(self, file_prefix: StrPath, options: CheckpointOptions | None = None) -> str:
+        """Count up, write a checkpoint, and name it as the latest in its folder's state file.
+
+        Args:
+            file_prefix: its path, up to the "-" and the number that are added.
+            options: how to save.
+
+        Returns:
+            The path.
+
+        Raises:
+            ContainerChangedError, UntrackableError: an object cannot be saved.
+            CkptError: a file cannot be written. Then nothing is left behind, and the counter is
+                as it was.
+        """
+        prefix = path_text(file_prefix)
+        counter = self.save_counter
+        counter.assign_add(1)
+        path = f"{prefix}-{int(counter)}"
+        try:
+            write_snapshot(path, snapshot_of(*self._tracked_root()))
+        except BaseException:
+            counter.assign_sub(1)
+            raise
+        call_after_writing(options, path)
+        write_latest(path)
+        return path
+
+
+def _dereferenced(value: Any, name: str) -> Trackable:
+    """Return the node of a value, or of what a weak reference leads to.
+
+    Raises:
+        UntrackableError: there is none.
+    """
+    if isinstance(value, weakref.ref):
+        value = value()
+        if value is None:
+            raise UntrackableError(f"'{name}' no longer exists")
+    node = node_of(value)
+    if node is None:
+        raise UntrackableError(
+            f"'{name}' is {type(value).__name__}, which cannot be tracked; a Variable, a Module, "
+            "or track(…) of it can"
+        )
+    return node

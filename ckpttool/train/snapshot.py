@@ -1,0 +1,153 @@
+"""What a program is at one moment, as a checkpoint holds it: its object graph and its tensors.
+
+Nodes are numbered breadth first along the edges, slot variables last, and each object has the path
+on which it was found first. Nothing here recurses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ckpttool.errors import UntrackableError
+from ckpttool.objects.graph import Attribute, Edge, Node, ObjectGraph, SlotVariable, with_values
+from ckpttool.objects.keys import GRAPH_KEY, attribute_key, escape, slot_path
+from ckpttool.tensor.values import object_array
+from ckpttool.train.trackable import Trackable, edges_at, owns_slots
+
+if TYPE_CHECKING:
+    from ckpttool.tensor.values import Array
+
+# Edges from the root that are not its own.
+Attached = Iterable[tuple[str, Trackable]]
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """The objects of a program that can be reached along edges, by node id.
+
+    Attributes:
+        nodes: the objects; the root is the first.
+        paths: of each, as escaped segments.
+        edges: of each, to the ids of others.
+        ids: id(object) -> node id.
+    """
+
+    nodes: list[Trackable]
+    paths: list[str]
+    edges: list[tuple[Edge, ...]]
+    ids: dict[int, int]
+
+    def slots(self) -> Iterator[tuple[int, int, str, Trackable]]:
+        """Yield the slot variables of all objects that own some, in the order of their nodes.
+
+        Yields:
+            Ids of the owner and of the variable, the slot's name, and the slot variable.
+        """
+        variables = [
+            (node_id, node)
+            for node_id, node in enumerate(self.nodes)
+            if type(node).__hash__ is not None
+        ]
+        for owner_id, owner in enumerate(self.nodes):
+            if owns_slots(owner):
+                for name in owner.get_slot_names():  # type: ignore[attr-defined]
+                    for node_id, node in variables:
+                        slot = owner.get_slot(node, name)  # type: ignore[attr-defined]
+                        if slot is not None:
+                            yield owner_id, node_id, name, slot
+
+
+def reached_from(root: Trackable, attached: Attached = ()) -> Reached:
+    """Walk the edges from an object.
+
+    Args:
+        root: the object.
+        attached: further edges of it.
+
+    Raises:
+        ContainerChangedError: a container on the way cannot be listed.
+    """
+    nodes, paths, ids = [root], [""], {id(root): 0}
+    edges: list[tuple[Edge, ...]] = []
+    for node in nodes:
+        path = paths[len(edges)]
+        prefix = f"{path}/" if edges else ""
+        listed = list(edges_at(node, path).items())
+        if not edges:
+            listed += attached
+        found = []
+        for name, child in listed:
+            child_id = ids.setdefault(id(child), len(nodes))
+            if child_id == len(nodes):
+                nodes.append(child)
+                paths.append(prefix + escape(name))
+            found.append(Edge(name, child_id))
+        edges.append(tuple(found))
+    return Reached(nodes, paths, edges, ids)
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A program as a checkpoint holds it.
+
+    Attributes:
+        graph: its objects.
+        tensors: key and value, in the order in which they are stored.
+    """
+
+    graph: ObjectGraph
+    tensors: list[tuple[str, Array]]
+
+
+def snapshot_of(root: Trackable, attached: Attached = (), *, copy: bool = False) -> Snapshot:
+    """Return what a program would save now.
+
+    Args:
+        root: the first object.
+        attached: further edges of it.
+        copy: copy the values; else they are those of the program, which must not change them
+            before they are written.
+
+    Raises:
+        ContainerChangedError: a container on the way cannot be saved.
+        UntrackableError: a slot variable can be reached along edges too.
+    """
+    reached = reached_from(root, attached)
+    nodes, paths = list(reached.nodes), list(reached.paths)
+    slots: dict[int, list[SlotVariable]] = {}
+    for owner_id, variable_id, name, slot in reached.slots():
+        path = slot_path(paths[variable_id], paths[owner_id], name)
+        there = reached.ids.get(id(slot))
+        if there is not None:
+            raise UntrackableError(
+                f"the slot variable '{path}' is also the object '{paths[there]}'; "
+                "make it one or the other"
+            )
+        slots.setdefault(owner_id, []).append(SlotVariable(variable_id, name, len(nodes)))
+        nodes.append(slot)
+        paths.append(path)
+    tensors: list[tuple[str, Array]] = []
+    states: list[tuple[str, Array]] = []
+    out = []
+    for node_id, (node, path) in enumerate(zip(nodes, paths, strict=True)):
+        attributes = []
+        for name, value in node._trackable_read().items():
+            key = attribute_key(path, name)
+            attributes.append(Attribute(name, node._trackable_full_name, key))
+            (states if node._trackable_any_name else tensors).append(
+                (key, value.copy() if copy else value)
+            )
+        children = reached.edges[node_id] if node_id < len(reached.edges) else ()
+        out.append(
+            Node(
+                node_id,
+                children,
+                tuple(attributes),
+                tuple(slots.get(node_id, ())),
+                has_values=False,
+            )
+        )
+    graph = ObjectGraph(with_values(tuple(out), before=tuple(out)))
+    return Snapshot(graph, [*tensors, *states, (GRAPH_KEY, object_array([graph.to_bytes()], ()))])

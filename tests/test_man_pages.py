@@ -20,6 +20,7 @@ import ckpttool
 from ckpttool.checkpoint.kinds.rules import KINDS
 from ckpttool.cli.main import COMMANDS, COMPLETE_VARIABLE, HELPERS, cli
 from ckpttool.cli.options import OUTPUT_FORMATS
+from ckpttool.cli.pager import pager_command, pager_environment
 from ckpttool.render.console import describe
 from ckpttool.tensor.dtypes import DTYPES
 from ckpttool.tensor.slices import encode_slice_key
@@ -168,6 +169,8 @@ def test_environment_variables_are_real() -> None:
             return True
 
     describe(Tty(), environ=Spy())
+    pager_command(Spy())
+    pager_environment(Spy())
     real = asked | {COMPLETE_VARIABLE}
     for name in COMMAND_PAGES:
         real.update(generate.variables(generate.page_command(name)))

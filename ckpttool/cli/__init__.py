@@ -3,6 +3,7 @@
 main         the entry point and the table of commands
 options      shared settings, arguments and options, and their order
 failures     exit codes; the only place where errors are caught
+pager        answers that are longer than the screen
 completion   shell completion
 writing      shared by the commands that write checkpoints
 ls, show, diff, check, verify           a module per command, named like it

@@ -14,7 +14,6 @@ from ckpttool.cli import options
 from ckpttool.cli.failures import DONE, FAILED, NEGATIVE
 from ckpttool.render.check import text as render
 from ckpttool.render.check.words import summary
-from ckpttool.render.progress import ProgressBar
 
 EXAMPLES = (
     ("ckpt check ckpts --against model.lock.json --update", "Write or rewrite the lock file."),
@@ -74,7 +73,7 @@ def command(
         raise click.UsageError("--update checks nothing, and prints neither github nor junit")
     location = locate(path)
     settings.report(location)
-    bar = ProgressBar("reading", sys.stderr, settings.terminal(sys.stderr))
+    bar = settings.progress("reading")
     with Checkpoint(location) as ckpt, bar:
         report = check(
             ckpt,

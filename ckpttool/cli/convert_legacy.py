@@ -23,7 +23,6 @@ from ckpttool.cli.writing import (
     LOCK_TIMEOUT_OPTION,
     end_cleanly,
 )
-from ckpttool.render.progress import ProgressBar
 from ckpttool.surgery import rules as rule_kinds
 from ckpttool.surgery.convert import TARGET_FORMS, TargetForm
 from ckpttool.surgery.rules import RenameRule
@@ -147,7 +146,7 @@ def command(
         options.refuse_misuse(OF_CHECKPOINTS)
     if not dry_run:
         end_cleanly()
-    with ProgressBar("converting", sys.stderr, settings.terminal(sys.stderr)) as bar:
+    with settings.progress("converting") as bar:
 
         def tell(done: Converted) -> None:
             bar.clear()

@@ -20,7 +20,6 @@ from ckpttool.query.diff.renames import save_map
 from ckpttool.query.diff.results import EXACT_ALONE, Diff
 from ckpttool.query.diff.series import diff_series
 from ckpttool.render.diff import text as render
-from ckpttool.render.progress import ProgressBar
 
 EXAMPLES = (
     ("ckpt diff ckpts/ckpt-8 ckpts/ckpt-10", "What changed between two steps of training."),
@@ -122,7 +121,7 @@ def command(
             [SelectionRule(text, include=False) for text in ignore],
         )
         return _follow(settings, a, selector, quiet, format)
-    bar = ProgressBar("comparing", sys.stderr, settings.terminal(sys.stderr))
+    bar = settings.progress("comparing")
     before, after = _addresses(a, b)
     locations = locate(before), locate(after)
     for location in locations:

@@ -21,6 +21,7 @@ from typing import Protocol, TextIO
 
 import click
 
+from ckpttool.cli import pager
 from ckpttool.errors import CkptError
 from ckpttool.printable import printable
 
@@ -85,8 +86,9 @@ def prepare_streams() -> None:
 def complain(message: str) -> None:
     """Write one line to stderr, after the name of the program; never fails."""
     with contextlib.suppress(Exception):
-        lines = " ".join(message.split("\n"))
-        print(f"{PROGRAM}: {lines}", file=sys.stderr, flush=True)
+        line = f"{PROGRAM}: {' '.join(message.split(chr(10)))}"
+        if not pager.holds(line):
+            print(line, file=sys.stderr, flush=True)
 
 
 def _end(error: BaseException, settings: Verbosity) -> int:

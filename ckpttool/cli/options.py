@@ -14,9 +14,11 @@ from click.core import ParameterSource
 
 from ckpttool.checkpoint.kinds.rules import KINDS
 from ckpttool.checkpoint.selection.select import SelectionRule, Selector
+from ckpttool.cli import pager
 from ckpttool.cli.failures import complain
 from ckpttool.printable import printable
 from ckpttool.render.console import COLOR_CHOICES, ColorChoice, Terminal, describe
+from ckpttool.render.progress import ProgressBar, ProgressUnit
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -43,14 +45,22 @@ class Settings:
     Attributes:
         verbosity: how often -v was given.
         color: the value of --color.
+        pager: whether a pager may be used.
     """
 
     verbosity: int = 0
     color: ColorChoice = "auto"
+    pager: bool = True
 
     def terminal(self, stream: TextIO | None = None) -> Terminal:
         """Return the terminal of a stream, stdout by default."""
         return describe(sys.stdout if stream is None else stream, self.color)
+
+    def progress(self, what: str, unit: ProgressUnit = "bytes") -> ProgressBar:
+        """Return a progress bar on stderr; arguments as of `ProgressBar`."""
+        return ProgressBar(
+            what, sys.stderr, self.terminal(sys.stderr), unit=unit, hidden=pager.is_running
+        )
 
     def note(self, message: str) -> None:
         """Write a message to stderr if -v was given."""
@@ -169,6 +179,11 @@ class Command(click.Command):
         parser.parse_args = parse_and_keep_order  # type: ignore[method-assign]
         return parser
 
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; what is longer than the screen is paged."""
+        with pager.paged(ctx.ensure_object(Settings).pager):
+            return super().invoke(ctx)
+
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the words; a path too many is called one."""
         words = list(args)
@@ -222,6 +237,13 @@ def general_options() -> list[click.Parameter]:
             expose_value=False,
             callback=_set_color,
             help="Use colour: auto means only on a terminal.",
+        ),
+        click.Option(
+            ["--no-pager"],
+            is_flag=True,
+            expose_value=False,
+            callback=_set_pager,
+            help="Do not page long output on a terminal.",
         ),
     ]
 
@@ -428,6 +450,11 @@ def _add_verbosity(ctx: click.Context, param: click.Parameter, value: int) -> No
 def _set_color(ctx: click.Context, param: click.Parameter, value: ColorChoice | None) -> None:
     if value is not None:
         ctx.ensure_object(Settings).color = value
+
+
+def _set_pager(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    if value:
+        ctx.ensure_object(Settings).pager = False
 
 
 def _note_json(ctx: click.Context, param: click.Parameter, value: bool) -> None:

@@ -15,7 +15,6 @@ from ckpttool.query.verify.addresses import find_subjects, verify_each
 from ckpttool.query.verify.report import Report, Subject
 from ckpttool.render import humanize
 from ckpttool.render import verify as render
-from ckpttool.render.progress import ProgressBar
 
 EXAMPLES = (
     ("ckpt verify ckpts/ckpt-10", "Check every byte of a checkpoint."),
@@ -47,7 +46,7 @@ def command(
     files that belong to none. Exit code 0: sound, 1: damage, 2: something could not be checked.
     """
     codes: list[int] = []
-    bar = ProgressBar("verifying", sys.stderr, settings.terminal(sys.stderr))
+    bar = settings.progress("verifying")
 
     def reports() -> Iterator[Report]:
         subjects = _subjects(settings, paths, codes)
@@ -58,6 +57,8 @@ def command(
             if report.kind == "checkpoint" and not fast:
                 settings.note(_pace(report, time.perf_counter() - start))
             yield report
+            if not fast:  # the next one may take long: what was found is shown at once
+                sys.stdout.flush()
             start = time.perf_counter()
 
     with bar:

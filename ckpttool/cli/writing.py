@@ -141,11 +141,9 @@ def carry_out(
         format: how to print the changes.
         operation: the twin of the command; it gets how to write.
     """
-    from ckpttool.render.progress import ProgressBar
-
     if not destination.how["dry_run"]:
         end_cleanly()
-    with ProgressBar("copying", sys.stderr, settings.terminal(sys.stderr)) as bar:
+    with settings.progress("copying") as bar:
         outcome = operation({**destination.how, "on_wait": settings.tell, "on_progress": bar})
     outcome.write_changes(format, sys.stdout, settings.terminal())
     sys.stdout.flush()

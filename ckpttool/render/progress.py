@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 import time
-from typing import TYPE_CHECKING, TextIO
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Literal, TextIO
 
 from ckpttool.render.console import Terminal
+from ckpttool.render.humanize import size
 
 if TYPE_CHECKING:
-    from rich.progress import Progress, TaskID
+    from rich.progress import Progress, ProgressColumn, Task, TaskID
 
+ProgressUnit = Literal["bytes", "tensors", "checkpoints"]
 _DELAY = 1.0  # seconds
 # Between two drawings: a screen that is recorded, or far away, gets less than a kilobyte a second.
 _PAUSE = 0.25
@@ -25,15 +28,26 @@ class ProgressBar:
         what: the work, in a word or two.
         stream: where to draw; not the stream of the output.
         terminal: of that stream; without a terminal there is no bar.
+        unit: what is counted.
+        hidden: tells whether there is no place for a bar now.
         delay: seconds after which the bar appears.
     """
 
     def __init__(
-        self, what: str, stream: TextIO, terminal: Terminal, *, delay: float = _DELAY
+        self,
+        what: str,
+        stream: TextIO,
+        terminal: Terminal,
+        *,
+        unit: ProgressUnit = "bytes",
+        hidden: Callable[[], bool] = lambda: False,
+        delay: float = _DELAY,
     ) -> None:
         self._what = what
         self._stream = stream
         self._terminal = terminal
+        self._unit = unit
+        self._hidden = hidden
         self._delay = delay
         self._wanted = terminal.interactive and os.environ.get("TERM") != "dumb"
         self._start = self._drawn = time.monotonic()
@@ -47,11 +61,11 @@ class ProgressBar:
         self.clear()
 
     def __call__(self, done: int, total: int) -> None:
-        """Report that `done` of `total` bytes are done."""
+        """Report that `done` of `total` are done."""
         if not self._wanted or (self._bar is None and done >= total):
             return
         now = time.monotonic()
-        if now - self._start < self._delay:
+        if now - self._start < self._delay or self._hidden():
             return
         if self._bar is None or self._task is None:
             self._bar = self._make_bar()
@@ -73,11 +87,22 @@ class ProgressBar:
             BarColumn,
             DownloadColumn,
             Progress,
+            ProgressColumn,
             TextColumn,
             TimeRemainingColumn,
-            TransferSpeedColumn,
         )
+        from rich.text import Text
 
+        class Speed(ProgressColumn):
+            """Bytes a second; rich has only decimal units for them."""
+
+            def render(self, task: Task) -> Text:
+                return Text("" if task.speed is None else f"{size(round(task.speed))}/s")
+
+        amounts: tuple[ProgressColumn, ...] = (DownloadColumn(binary_units=True), Speed())
+        if self._unit != "bytes":
+            text = "{task.completed:,.0f}/{task.total:,.0f} " + self._unit
+            amounts = (TextColumn(text, markup=False),)
         console = Console(
             file=self._stream,
             force_terminal=True,
@@ -88,8 +113,7 @@ class ProgressBar:
         return Progress(
             TextColumn("{task.description}", markup=False),
             BarColumn(),
-            DownloadColumn(binary_units=True),
-            TransferSpeedColumn(),
+            *amounts,
             TimeRemainingColumn(),
             console=console,
             auto_refresh=False,  # by a thread, ten times a second, whether anything happened or not

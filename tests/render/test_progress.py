@@ -59,6 +59,25 @@ def test_no_bar_on_a_dumb_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     assert drawn(SCREEN) == ""
 
 
+def test_no_bar_while_a_pager_has_the_screen() -> None:
+    stream = io.StringIO()
+    busy = [True]
+    with ProgressBar("verifying", stream, SCREEN, delay=0.0, hidden=lambda: busy[0]) as bar:
+        bar(1, 5)
+        assert stream.getvalue() == ""
+        busy[0] = False
+        bar(2, 5)
+    assert "verifying" in stream.getvalue()
+
+
+def test_units() -> None:
+    stream = io.StringIO()
+    with ProgressBar("reading", stream, SCREEN, delay=0.0, unit="tensors") as bar:
+        bar(2, 2_000)
+    assert "2/2,000 tensors" in stream.getvalue()
+    assert "MB" not in drawn(SCREEN) and "kB" not in drawn(SCREEN)
+
+
 def test_no_bar_for_what_is_done_already() -> None:
     stream = io.StringIO()
     with ProgressBar("verifying", stream, SCREEN, delay=0.0) as bar:

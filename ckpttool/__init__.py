@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ckpttool.api.diff import CheckpointDiff, diff
     from ckpttool.api.export_meta_json import GraphExport, export_meta_json
     from ckpttool.api.open import OpenCheckpoint, Tensor, open_checkpoint
-    from ckpttool.api.outcome import Outcome
+    from ckpttool.api.outcome import Outcome, Outcomes
     from ckpttool.api.prune import prune
     from ckpttool.api.rename import rename
     from ckpttool.api.verify import Verification, verify
@@ -78,6 +78,7 @@ __all__ = [
     "NotFoundError",
     "OpenCheckpoint",
     "Outcome",
+    "Outcomes",
     "SelectionError",
     "SurgeryError",
     "Tensor",
@@ -124,6 +125,7 @@ _HOMES = {
     "NotFoundError": "errors",
     "OpenCheckpoint": "api.open",
     "Outcome": "api.outcome",
+    "Outcomes": "api.outcome",
     "SelectionError": "errors",
     "SurgeryError": "errors",
     "Tensor": "api.open",

@@ -30,13 +30,9 @@ from ckpttool.storage.paths import StrPath, path_text
 from ckpttool.storage.work import Progress
 from ckpttool.surgery.convert import (
     TARGET_FORMS,
-    Conversion,
     TargetForm,
-    carried_state,
     changes_nothing,
     conversion_options,
-    find_conversions,
-    name_latest,
     plan_conversion,
 )
 from ckpttool.surgery.export.saved_model import ExportReceipt, find_exports, prepare_export
@@ -44,11 +40,10 @@ from ckpttool.surgery.rules import RenameRule, Rules, as_rules, read_map
 from ckpttool.surgery.tables import load_table
 from ckpttool.surgery.writing.companions import MetaMode
 from ckpttool.surgery.writing.destination import unused_place
-from ckpttool.surgery.writing.prepare import WriteOptions, prepare
+from ckpttool.surgery.writing.folder import Planned, PreparedTargets, WriteTarget
+from ckpttool.surgery.writing.prepare import WriteOptions
 from ckpttool.surgery.writing.recoding.spread import Recoding
 
-# More sources are not kept open at a time; those of the rest are planned anew to be written.
-_MOST_OPEN = 16
 NO_DESTINATION = "give {destination}"
 OF_CHECKPOINTS = "options of checkpoints need {to} for an export"
 _NUMBER = re.compile(r"-([0-9]{1,18})\Z")
@@ -289,46 +284,28 @@ def _convert_checkpoints(source: str, typed: str | None, wanted: _Wanted) -> Con
         wanted: what was asked for.
     """
     output = unused_place(source) if typed is None else typed
-    conversions = find_conversions(source, output)
-    within = os.path.dirname(conversions[0].prefix) == output
-    update = within and wanted.how.update_state
-    if update:  # at the end: each of them is later than the one before
-        wanted = replace(wanted, how=replace(wanted.how, update_state=False))
     done: list[Converted] = []
     with ExitStack() as stack:
-        # What can be refused is refused before anything is written.
-        planned = [stack.enter_context(_Planned(each, wanted)) for each in conversions[:_MOST_OPEN]]
-        unchanged = [each.unchanged for each in planned]
-        for conversion in conversions[_MOST_OPEN:]:
-            with _Planned(conversion, wanted) as each:
-                unchanged.append(each.unchanged)
-        if all(unchanged):
+        like = stack.enter_context(opened(wanted.like)) if wanted.like else None
+
+        def plan_of(ckpt: Checkpoint, target: WriteTarget) -> _Planned:
+            return _planned(ckpt, target, like, wanted)
+
+        prepared = stack.enter_context(PreparedTargets(source, output, plan_of, wanted.how))
+        if all(each.unchanged for each in prepared.planned):
             raise SurgeryError("already in that form", path=source)
-        state = None
-        if within and not update:
-            state = carried_state(source, output, force=wanted.how.force)
-        planned.reverse()
-        for conversion in conversions:
-            with planned.pop() if planned else _Planned(conversion, wanted) as each:
-                result = each.result()
-            result = result if typed is not None else replace(result, prefix=None)
-            done.append(wanted.tell(Converted(result, wanted.dry_run, conversion.location)))
-    if wanted.dry_run:
-        return Conversions(done, dry_run=True)
-    results = [each.result for each in done if isinstance(each.result, ConvertedCheckpoint)]
-    path = None
-    notes = []
-    if update:
-        path = name_latest(each.receipt for each in results)
-    elif state is not None:
-        path = state.write({each.name: os.path.basename(each.receipt.address) for each in results})
-        if path is None:
-            notes.append(
-                f"no state file was written: the latest in '{state.path}' is not in its folder"
+        for each in prepared.write(dry_run=wanted.dry_run, on_progress=wanted.on_progress):
+            planned = each.planned
+            result = ConvertedCheckpoint(
+                planned.plan,
+                planned.source,
+                each.target.prefix if typed is not None else None,
+                each.prepared.generation,
+                each.receipt,
+                planned.unchanged,
             )
-    if path is not None:
-        notes.append(f"wrote {path}")
-    return Conversions(done, dry_run=False, state=path, notes=notes)
+            done.append(wanted.tell(Converted(result, wanted.dry_run, each.target.location)))
+    return Conversions(done, dry_run=wanted.dry_run, state=prepared.state, notes=prepared.notes)
 
 
 def _convert_exports(source: str, typed: str | None, wanted: _Wanted) -> Conversions:
@@ -359,51 +336,19 @@ def _convert_exports(source: str, typed: str | None, wanted: _Wanted) -> Convers
     return Conversions(done, dry_run=wanted.dry_run)
 
 
-class _Planned:
-    """A conversion that has been planned and checked; its source is open until it is left.
+@dataclass(frozen=True, slots=True)
+class _Planned(Planned):
+    source: Source
+    unchanged: bool
 
-    Args:
-        conversion: which checkpoint, and where to.
-        wanted: what was asked for.
-    """
 
-    def __init__(self, conversion: Conversion, wanted: _Wanted) -> None:
-        self._prefix = conversion.prefix
-        self._wanted = wanted
-        with ExitStack() as stack:
-            ckpt = stack.enter_context(Checkpoint(conversion.location))
-            like = stack.enter_context(opened(wanted.like)) if wanted.like else None
-            number = _NUMBER.search(conversion.prefix)
-            self._plan = plan_conversion(
-                ckpt,
-                wanted.to,
-                like=like,
-                rules=wanted.rules,
-                number=int(number[1]) if number else 1,
-            )
-            how = conversion_options(self._plan, wanted.to, wanted.recoding, wanted.how)
-            self.unchanged = changes_nothing(self._plan, how)
-            self._source = Source.of(ckpt)
-            self._prepared = prepare(self._plan, conversion.prefix, how)
-            self._open = stack.pop_all()
-
-    def __enter__(self) -> _Planned:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._open.close()
-
-    def result(self) -> ConvertedCheckpoint:
-        """Write it, unless nothing is to be written, and return what came of it."""
-        if self._wanted.dry_run:
-            receipt = self._prepared.receipt()
-        else:
-            receipt = self._prepared.write(on_progress=self._wanted.on_progress)
-        return ConvertedCheckpoint(
-            self._plan,
-            self._source,
-            self._prefix,
-            self._prepared.generation,
-            receipt,
-            self.unchanged,
-        )
+def _planned(
+    ckpt: Checkpoint, target: WriteTarget, like: Checkpoint | None, wanted: _Wanted
+) -> _Planned:
+    """Return what becomes of a checkpoint."""
+    number = _NUMBER.search(target.place)
+    plan = plan_conversion(
+        ckpt, wanted.to, like=like, rules=wanted.rules, number=int(number[1]) if number else 1
+    )
+    how = conversion_options(plan, wanted.to, wanted.recoding, wanted.how)
+    return _Planned(plan, how, Source.of(ckpt), changes_nothing(plan, how))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Literal, overload
 
-from ckpttool.api.outcome import Outcome, write_plan
+from ckpttool.api.outcome import Outcome, Outcomes, finds_nothing, write_plan, write_plans
 from ckpttool.checkpoint.open import Checkpoint, opened
 from ckpttool.storage.paths import StrPath
 from ckpttool.surgery import pruning
@@ -17,10 +17,12 @@ if TYPE_CHECKING:
     from ckpttool.surgery.writing.write import Writing
 
 
+@overload
 def prune(
     source: StrPath | Checkpoint,
     destination: StrPath | None = None,
     *,
+    all: Literal[False] = False,
     drop: str | Iterable[str] = (),
     keep: str | Iterable[str] = (),
     slots: bool = False,
@@ -28,18 +30,51 @@ def prune(
     weights_only: bool = False,
     kinds: str | Iterable[str] = (),
     **how: Unpack[Writing],
-) -> Outcome:
+) -> Outcome: ...
+@overload
+def prune(
+    source: StrPath,
+    destination: StrPath | None = None,
+    *,
+    all: Literal[True],
+    drop: str | Iterable[str] = (),
+    keep: str | Iterable[str] = (),
+    slots: bool = False,
+    optimizer: bool = False,
+    weights_only: bool = False,
+    kinds: str | Iterable[str] = (),
+    on_done: Callable[[Outcome], None] | None = None,
+    **how: Unpack[Writing],
+) -> Outcomes: ...
+def prune(
+    source: StrPath | Checkpoint,
+    destination: StrPath | None = None,
+    *,
+    all: bool = False,
+    drop: str | Iterable[str] = (),
+    keep: str | Iterable[str] = (),
+    slots: bool = False,
+    optimizer: bool = False,
+    weights_only: bool = False,
+    kinds: str | Iterable[str] = (),
+    on_done: Callable[[Outcome], None] | None = None,
+    **how: Unpack[Writing],
+) -> Outcome | Outcomes:
     """Drop tensors, as `ckpt prune` does; TensorFlow restores what is left without complaint.
 
     Args:
         source: anything that names a checkpoint, or an open one.
-        destination: prefix of the new checkpoint; None goes with `in_place` and `dry_run`.
+        destination: prefix of the new checkpoint, with `all` a folder; None goes with `in_place`
+            and `dry_run`.
+        all: prune every checkpoint of the folder `source`, and carry its state file over. One in
+            which there is nothing to drop stays as it is.
         drop: patterns; what they select goes.
         keep: patterns; what they select stays in any case. Alone, all else goes.
         slots: drop the slot variables of optimizers.
         optimizer: drop all state of optimizers, slots too.
         weights_only: drop all but weights.
         kinds: of what `drop` selects, or of all tensors without it, those of these kinds go.
+        on_done: with `all`, told of each checkpoint that is written.
         how: how to write, as `ckpttool.surgery.write` takes it: `in_place`, `dry_run`, `data`,
             `compact`, `force`, `update_state`, `meta`, `follow_links`, `lock_timeout`,
             `on_progress`.
@@ -58,17 +93,34 @@ def prune(
     ...     sorted(set(ckpt.kinds.values()))
     ['graph', 'iterator', 'step', 'weight']
     """
-    with opened(source, within=how.get("in_place", False)) as ckpt:
+    drop = (drop,) if isinstance(drop, str) else tuple(drop)
+    keep = (keep,) if isinstance(keep, str) else tuple(keep)
+    kinds = (kinds,) if isinstance(kinds, str) else tuple(kinds)
+
+    def plan_of(ckpt: Checkpoint, patterns: tuple[str, ...] = drop) -> Plan:
         plan = Plan.of(ckpt)
-        dropping = drop or keep or slots or optimizer or weights_only or kinds
-        if dropping or not how.get("compact"):
-            plan = pruning.prune(
-                plan,
-                drop=drop,
-                keep=keep,
-                slots=slots,
-                optimizer=optimizer,
-                weights_only=weights_only,
-                kinds=kinds,
-            )
-        return write_plan(plan, destination, "prune", **how)
+        dropping = patterns or keep or slots or optimizer or weights_only or kinds
+        if not dropping and how.get("compact"):
+            return plan
+        return pruning.prune(
+            plan,
+            drop=patterns,
+            keep=keep,
+            slots=slots,
+            optimizer=optimizer,
+            weights_only=weights_only,
+            kinds=kinds,
+        )
+
+    def touches(ckpt: Checkpoint) -> bool:
+        if slots or optimizer or weights_only or kinds:
+            if plan_of(ckpt, ()).changes:
+                return True
+        elif not drop:
+            return True
+        return any(not finds_nothing(plan_of, ckpt, (each,)) for each in drop)
+
+    if all:
+        return write_plans(source, destination, "prune", plan_of, touches, on_done, **how)
+    with opened(source, within=how.get("in_place", False)) as ckpt:
+        return write_plan(plan_of(ckpt), destination, "prune", **how)

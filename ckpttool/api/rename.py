@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Literal, overload
 
-from ckpttool.api.outcome import Outcome, write_plan
+from ckpttool.api.outcome import Outcome, Outcomes, finds_nothing, write_plan, write_plans
 from ckpttool.checkpoint.open import Checkpoint, opened
 from ckpttool.errors import SelectionError, in_arguments
 from ckpttool.storage.paths import StrPath
@@ -30,11 +30,13 @@ if TYPE_CHECKING:
 NOTHING_TO_RENAME = "nothing to rename: give {rules} or an option such as {map}"
 
 
+@overload
 def rename(
     source: StrPath | Checkpoint,
     destination: StrPath | None = None,
     rules: Rules = (),
     *,
+    all: Literal[False] = False,
     sub: Mapping[str, str] | Iterable[tuple[str, str]] = (),
     map: StrPath | None = None,
     table: str | None = None,
@@ -43,7 +45,40 @@ def rename(
     promote_ema: bool = False,
     strict: bool = False,
     **how: Unpack[Writing],
-) -> Outcome:
+) -> Outcome: ...
+@overload
+def rename(
+    source: StrPath,
+    destination: StrPath | None = None,
+    rules: Rules = (),
+    *,
+    all: Literal[True],
+    sub: Mapping[str, str] | Iterable[tuple[str, str]] = (),
+    map: StrPath | None = None,
+    table: str | None = None,
+    strip_prefix: str | None = None,
+    prefix: str | None = None,
+    promote_ema: bool = False,
+    strict: bool = False,
+    on_done: Callable[[Outcome], None] | None = None,
+    **how: Unpack[Writing],
+) -> Outcomes: ...
+def rename(
+    source: StrPath | Checkpoint,
+    destination: StrPath | None = None,
+    rules: Rules = (),
+    *,
+    all: bool = False,
+    sub: Mapping[str, str] | Iterable[tuple[str, str]] = (),
+    map: StrPath | None = None,
+    table: str | None = None,
+    strip_prefix: str | None = None,
+    prefix: str | None = None,
+    promote_ema: bool = False,
+    strict: bool = False,
+    on_done: Callable[[Outcome], None] | None = None,
+    **how: Unpack[Writing],
+) -> Outcome | Outcomes:
     r"""Give tensors other names, as `ckpt rename` does.
 
     All rules look at the names as they are, and the first that matches a name decides: first
@@ -51,9 +86,12 @@ def rename(
 
     Args:
         source: anything that names a checkpoint, or an open one.
-        destination: prefix of the new checkpoint; None goes with `in_place` and `dry_run`.
+        destination: prefix of the new checkpoint, with `all` a folder; None goes with `in_place`
+            and `dry_run`.
         rules: old names with new ones; or a list of rules: pairs, text such as "net=model", or
             objects of `ckpttool.surgery`. A name is a key, an object path or a scope.
+        all: rename in every checkpoint of the folder `source`, and carry its state file over. One
+            in which no rule finds anything stays as it is.
         sub: regular expressions with what takes the place of their matches, or a list of pairs.
         map: a file of rules: a JSON object, or two columns.
         table: name of rules that come with the package, such as "tf1-rnn".
@@ -61,6 +99,7 @@ def rename(
         prefix: text to put before all names; a scope ends in a slash.
         promote_ema: exchange weights and their moving averages, before the rules.
         strict: refuse if there is a name that no rule matches.
+        on_done: with `all`, told of each checkpoint that is written.
         how: how to write, as `ckpttool.surgery.write` takes it: `in_place`, `dry_run`, `data`,
             `compact`, `force`, `update_state`, `meta`, `follow_links`, `lock_timeout`,
             `on_progress`.
@@ -84,13 +123,20 @@ def rename(
     known += [PrefixRule(prefix)] if prefix is not None else []
     if not known and not promote_ema:
         raise SelectionError(in_arguments(NOTHING_TO_RENAME))
-    with opened(source, within=how.get("in_place", False)) as ckpt:
+
+    def plan_of(ckpt: Checkpoint, rules: Sequence[RenameRule] = known) -> Plan:
         plan = Plan.of(ckpt)
         if promote_ema:
             plan = renaming.promote_averages(plan)
-        if known:
-            plan = renaming.rename(plan, known, strict=strict)
-        return write_plan(plan, destination, "rename", **how)
+        return renaming.rename(plan, rules, strict=strict) if rules else plan
+
+    def touches(ckpt: Checkpoint) -> bool:
+        return strict or any(not finds_nothing(plan_of, ckpt, [rule]) for rule in known)
+
+    if all:
+        return write_plans(source, destination, "rename", plan_of, touches, on_done, **how)
+    with opened(source, within=how.get("in_place", False)) as ckpt:
+        return write_plan(plan_of(ckpt), destination, "rename", **how)
 
 
 def _substitution(pair: tuple[str, str]) -> RenameRule:

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypedDict
 
 import click
 
 from ckpttool.api.prune import prune
-from ckpttool.checkpoint.locate import locate
 from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.cli import options
 from ckpttool.cli.writing import FORMATS, Destination, carry_out, write_options
 
 if TYPE_CHECKING:
-    from ckpttool.api.outcome import Outcome
+    from ckpttool.api.outcome import Outcome, Outcomes
     from ckpttool.surgery.writing.write import Writing
 
 EXAMPLES = (
     ("ckpt prune ckpts --optimizer -o out/ckpt-1", "Drop all optimizer state."),
     ("ckpt prune ckpts --slots -o out/ckpt-2 --compact", "Drop slots and free their space."),
     ("ckpt prune ckpts --weights-only -o out/ckpt-3 -n", "Print the plan only."),
+    ("ckpt prune ckpts --all --slots -o slim", "Every checkpoint in a folder."),
     ("ckpt prune ckpts --drop iterator -o out/ckpt-4", "Drop what matches a pattern."),
     ("ckpt prune ckpts --kind slot,iterator -o out/ckpt-6", "Drop some kinds of tensors."),
     (
@@ -76,21 +77,28 @@ def command(
             "nothing to drop: give --drop, --keep, --kind, --slots, --optimizer, --weights-only, "
             "or --compact alone"
         )
-    location = locate(source, within=destination.in_place)
-    settings.report(location)
-    with Checkpoint(location) as ckpt:
+    what: _Patterns = {
+        "drop": drop,
+        "keep": keep,
+        "slots": slots,
+        "optimizer": optimizer,
+        "weights_only": weights_only,
+        "kinds": tuple(kinds),
+    }
 
-        def pruned(how: Writing) -> Outcome:
-            return prune(
-                ckpt,
-                destination.prefix,
-                drop=drop,
-                keep=keep,
-                slots=slots,
-                optimizer=optimizer,
-                weights_only=weights_only,
-                kinds=kinds,
-                **how,
-            )
+    def one(ckpt: Checkpoint, how: Writing) -> Outcome:
+        return prune(ckpt, destination.prefix, **what, **how)
 
-        carry_out(settings, destination, format, pruned)
+    def each(how: Writing, tell: Callable[[Outcome], None]) -> Outcomes:
+        return prune(source, destination.prefix, all=True, on_done=tell, **what, **how)
+
+    carry_out(settings, source, destination, format, one, each)
+
+
+class _Patterns(TypedDict):
+    drop: tuple[str, ...]
+    keep: tuple[str, ...]
+    slots: bool
+    optimizer: bool
+    weights_only: bool
+    kinds: tuple[str, ...]

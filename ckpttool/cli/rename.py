@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import click
 
 from ckpttool.api.rename import NOTHING_TO_RENAME, rename
-from ckpttool.checkpoint.locate import locate
 from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.cli import options
 from ckpttool.cli.writing import FORMATS, Destination, carry_out, write_options
@@ -16,7 +16,7 @@ from ckpttool.surgery.rules import RenameRule
 from ckpttool.surgery.tables import list_tables, load_table
 
 if TYPE_CHECKING:
-    from ckpttool.api.outcome import Outcome
+    from ckpttool.api.outcome import Outcome, Outcomes
     from ckpttool.surgery.writing.write import Writing
 
 EXAMPLES = (
@@ -29,6 +29,7 @@ EXAMPLES = (
     ("ckpt rename ckpts --map names.tsv -o out/ckpt-4", "Names from a file."),
     ("ckpt rename model.ckpt-3 --prefix tower/ -o out/model.ckpt", "One scope around all names."),
     ("ckpt rename model.ckpt-3 --promote-ema --in-place", "Moving averages instead of weights."),
+    ("ckpt rename ckpts net=model --all -o renamed", "Every checkpoint in a folder."),
     ("ckpt rename rnn.ckpt-7 --table tf1-rnn -o out/rnn.ckpt", "RNN cells of TensorFlow 0.12."),
 )
 
@@ -122,15 +123,24 @@ def command(
         rules += _rules(name, value)
     if not rules and not promote_ema:
         options.refuse_misuse(NOTHING_TO_RENAME, rules="OLD=NEW")
-    location = locate(source, within=destination.in_place)
-    settings.report(location)
-    with Checkpoint(location) as ckpt:
 
-        def renamed(how: Writing) -> Outcome:
-            to = destination.prefix
-            return rename(ckpt, to, rules, promote_ema=promote_ema, strict=strict, **how)
+    def one(ckpt: Checkpoint, how: Writing) -> Outcome:
+        to = destination.prefix
+        return rename(ckpt, to, rules, promote_ema=promote_ema, strict=strict, **how)
 
-        carry_out(settings, destination, format, renamed)
+    def each(how: Writing, tell: Callable[[Outcome], None]) -> Outcomes:
+        return rename(
+            source,
+            destination.prefix,
+            rules,
+            all=True,
+            promote_ema=promote_ema,
+            strict=strict,
+            on_done=tell,
+            **how,
+        )
+
+    carry_out(settings, source, destination, format, one, each)
 
 
 def _rules(name: str, value: object) -> list[RenameRule]:

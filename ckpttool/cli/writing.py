@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import wraps
 from types import FrameType
@@ -12,6 +13,9 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
+from ckpttool.api.outcome import Outcome, Outcomes
+from ckpttool.checkpoint.locate import locate
+from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.cli import options
 from ckpttool.cli.failures import Terminated
 from ckpttool.storage.locks import LOCK_TIMEOUT
@@ -19,7 +23,6 @@ from ckpttool.surgery.writing.bundle.carry import DATA_MODES
 from ckpttool.surgery.writing.companions import META_MODES
 
 if TYPE_CHECKING:
-    from ckpttool.api.outcome import Outcome
     from ckpttool.surgery.writing.write import Writing
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -46,10 +49,12 @@ class Destination:
     Attributes:
         prefix: of a new checkpoint; None to write in place, or nowhere.
         how: the other arguments of `surgery.write`.
+        all: whether every checkpoint of a folder is meant, and `prefix` is a folder.
     """
 
     prefix: str | None
     how: Writing
+    all: bool
 
     @property
     def in_place(self) -> bool:
@@ -73,6 +78,7 @@ def write_options(function: F) -> F:
         follow_links: bool,
         lock_timeout: float,
         dry_run: bool,
+        all: bool,
         **kwargs: Any,
     ) -> Any:
         if (output is None) != in_place and (in_place or not dry_run):
@@ -90,12 +96,19 @@ def write_options(function: F) -> F:
             "follow_links": follow_links,
             "lock_timeout": lock_timeout,
         }
-        destination = Destination(output, how)
+        destination = Destination(output, how, all)
         return function(*args, destination=destination, **kwargs)
 
     decorators = (
         click.option(
-            "-o", "--output", metavar="DST", type=click.Path(), help="Prefix of a new checkpoint."
+            "-o",
+            "--output",
+            metavar="DST",
+            type=click.Path(),
+            help="Prefix of a new checkpoint; with --all, a folder.",
+        ),
+        click.option(
+            "--all", is_flag=True, help="Change every checkpoint in the folder SRC, each by itself."
         ),
         click.option("--in-place", is_flag=True, help="Replace SRC itself."),
         click.option("-n", "--dry-run", is_flag=True, help=DRY_RUN),
@@ -129,27 +142,44 @@ def write_options(function: F) -> F:
 
 def carry_out(
     settings: options.Settings,
+    source: str,
     destination: Destination,
     format: str,
-    operation: Callable[[Writing], Outcome],
+    one: Callable[[Checkpoint, Writing], Outcome],
+    each: Callable[[Writing, Callable[[Outcome], None]], Outcomes],
 ) -> None:
-    """Change a checkpoint, or only print how, and tell what came of it.
+    """Change a checkpoint or those of a folder, or only print how, and tell what came of it.
 
     Args:
         settings: of this run.
+        source: what was typed.
         destination: where and how to write.
         format: how to print the changes.
-        operation: the twin of the command; it gets how to write.
+        one: the twin of the command for one checkpoint.
+        each: the same for a folder; it gets what is to be told of each checkpoint.
     """
     if not destination.how["dry_run"]:
         end_cleanly()
-    with settings.progress("copying") as bar:
-        outcome = operation({**destination.how, "on_wait": settings.tell, "on_progress": bar})
+    location = None if destination.all else locate(source, within=destination.in_place)
+    if location is not None:
+        settings.report(location)
+    with ExitStack() as stack:
+        ckpt = stack.enter_context(Checkpoint(location)) if location is not None else None
+        bar = stack.enter_context(settings.progress("copying"))
+
+        def tell(outcome: Outcome) -> None:
+            bar.clear()
+            for line in (*outcome.notes, f"{outcome.source.prefix}: {outcome.summary}"):
+                settings.tell(line)
+
+        how: Writing = {**destination.how, "on_wait": settings.tell, "on_progress": bar}
+        outcome = each(how, tell) if ckpt is None else one(ckpt, how)
     outcome.write_changes(format, sys.stdout, settings.terminal())
     sys.stdout.flush()
     for note in outcome.notes:
         settings.tell(note)
-    settings.tell(outcome.summary)
+    if isinstance(outcome, Outcome):
+        settings.tell(outcome.summary)
 
 
 def end_cleanly() -> None:

@@ -13,7 +13,8 @@ from ckpttool.render.cells import Column
 from ckpttool.render.console import Terminal
 from ckpttool.render.jsonout import write_json
 from ckpttool.render.surgery import (
-    CHANGE_COLUMNS,
+    FOLDER_COLUMNS,
+    Changed,
     change_parts,
     outcome,
     plan_members,
@@ -27,7 +28,6 @@ from ckpttool.surgery.writing.receipt import Receipt
 
 SCHEMA = "ckpt.convert-legacy/1"
 
-_CHANGE = (*CHANGE_COLUMNS, Column("checkpoint", fold=True))
 _SIGNATURE = (
     Column("signature", fold=True),
     Column("method", style="cyan"),
@@ -93,7 +93,7 @@ def write_conversions(
             for each in done
             for c in each.plan.changes
         )
-        write_rows(rows, _CHANGE, cast(RowFormat, format), stream, terminal=terminal)
+        write_rows(rows, FOLDER_COLUMNS, cast(RowFormat, format), stream, terminal=terminal)
         return
     write_json(checkpoints_document(done, dry_run=dry_run, state=state), stream)
 
@@ -107,7 +107,9 @@ def checkpoints_document(
             "result": "checkpoint",
             "generation": each.generation,
             "style": each.style,
-            **plan_members(each.plan, None if dry_run else each.receipt, each.source, each.prefix),
+            **plan_members(
+                Changed(each.plan, None if dry_run else each.receipt, each.source, each.prefix)
+            ),
         }
         for each in done
     ]

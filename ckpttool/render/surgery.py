@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import asdict
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from typing import TextIO, cast
 
 from ckpttool.query.source import Source
@@ -23,53 +24,102 @@ CHANGE_COLUMNS = (
     Column("kind", style=kind_style),
     _BYTES,
 )
+FOLDER_COLUMNS = (*CHANGE_COLUMNS, Column("checkpoint", fold=True))
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """A checkpoint that was changed, or would be.
+
+    Attributes:
+        plan: what becomes of it.
+        receipt: what was written; None for a dry run.
+        source: the checkpoint as it was before.
+        prefix: the destination; None where it was not said.
+    """
+
+    plan: Plan
+    receipt: Receipt | None
+    source: Source
+    prefix: str | None
 
 
 def write_changes(
-    plan: Plan,
-    receipt: Receipt | None,
-    source: Source,
-    prefix: str | None,
-    command: str,
-    format: str,
-    stream: TextIO,
-    terminal: Terminal,
+    changed: Changed, command: str, format: str, stream: TextIO, terminal: Terminal
 ) -> None:
     """Write what becomes of each tensor.
 
     Args:
-        plan: the plan.
-        receipt: what was written; None for a dry run.
-        source: the checkpoint as it was before.
-        prefix: the destination; None where it was not said.
+        changed: the checkpoint.
         command: name of the command, for the JSON schema.
         format: "json" or one of the row formats.
         stream: where to.
         terminal: what `stream` is.
     """
     if format == "json":
-        write_json(changes_document(plan, receipt, source, prefix, command), stream)
+        write_json(changes_document(changed, command), stream)
     else:
-        rows = ((c.key, c.action, c.new_key, c.kind, c.bytes) for c in plan.changes)
+        rows = ((c.key, c.action, c.new_key, c.kind, c.bytes) for c in changed.plan.changes)
         write_rows(rows, CHANGE_COLUMNS, cast(RowFormat, format), stream, terminal=terminal)
 
 
-def changes_document(
-    plan: Plan, receipt: Receipt | None, source: Source, prefix: str | None, command: str
-) -> dict[str, object]:
-    """Return what becomes of a checkpoint as one object; arguments as in `write_changes`."""
-    members = plan_members(plan, receipt, source, prefix)
-    return {"schema": f"ckpt.{command}/1", "dry_run": receipt is None, **members}
+def write_folder_changes(
+    done: Sequence[Changed],
+    command: str,
+    format: str,
+    stream: TextIO,
+    terminal: Terminal,
+    *,
+    dry_run: bool,
+    state: str | None,
+) -> None:
+    """Write what becomes of the tensors of a folder's checkpoints.
+
+    Args:
+        done: the checkpoints.
+        command: name of the command, for the JSON schema.
+        format: "json" or one of the row formats.
+        stream: where to.
+        terminal: what `stream` is.
+        dry_run: whether nothing was written.
+        state: path of the state file that was written.
+    """
+    if format == "json":
+        write_json(folder_document(done, command, dry_run=dry_run, state=state), stream)
+    else:
+        rows = (
+            (c.key, c.action, c.new_key, c.kind, c.bytes, each.source.prefix)
+            for each in done
+            for c in each.plan.changes
+        )
+        write_rows(rows, FOLDER_COLUMNS, cast(RowFormat, format), stream, terminal=terminal)
 
 
-def plan_members(
-    plan: Plan, receipt: Receipt | None, source: Source, prefix: str | None
+def changes_document(changed: Changed, command: str) -> dict[str, object]:
+    """Return what becomes of a checkpoint as one object."""
+    members = plan_members(changed)
+    return {"schema": f"ckpt.{command}/1", "dry_run": changed.receipt is None, **members}
+
+
+def folder_document(
+    done: Sequence[Changed], command: str, *, dry_run: bool, state: str | None
 ) -> dict[str, object]:
-    """Return what a JSON document says of a plan; the arguments are those of `write_changes`."""
+    """Return what becomes of a folder's checkpoints; arguments as in `write_folder_changes`."""
+    return {
+        "schema": f"ckpt.{command}/1",
+        "dry_run": dry_run,
+        "state": state,
+        "checkpoints": [plan_members(each) for each in done],
+    }
+
+
+def plan_members(changed: Changed) -> dict[str, object]:
+    """Return what a JSON document says of a checkpoint."""
+    plan, receipt = changed.plan, changed.receipt
     changes = plan.changes
     return {
-        "source": source_document(source),
-        "destination": prefix,
+        "source": source_document(changed.source),
+        "destination": changed.prefix,
         "changes": map(_change_document, changes),
         "kept": len(plan.tensors),
         "by_kind": _by_kind(changes),
@@ -78,11 +128,11 @@ def plan_members(
     }
 
 
-def summary_line(plan: Plan, receipt: Receipt | None, prefix: str | None) -> str:
+def summary_line(changed: Changed) -> str:
     """Return in one line what was done, or would be."""
-    parts = change_parts(plan)
-    what = f"of {total_before(plan)}, {'; '.join(parts) if parts else 'none changes'}"
-    return f"{what}; {outcome(receipt, prefix)}"
+    parts = change_parts(changed.plan)
+    what = f"of {total_before(changed.plan)}, {'; '.join(parts) if parts else 'none changes'}"
+    return f"{what}; {outcome(changed.receipt, changed.prefix)}"
 
 
 def total_before(plan: Plan) -> str:

@@ -100,7 +100,7 @@ def test_rename_as_the_options_do(folder: Path, tmp_path: Path) -> None:
     for options in ({"prefix": "x/"}, {"strip_prefix": "dense/"}):
         source = folder / "model.ckpt-3"
         name, value = next(iter(options.items()))
-        found = ct.rename(source, dry_run=True, **options)  # type: ignore[arg-type]
+        found = ct.rename(source, dry_run=True, **options)  # type: ignore[call-overload]
         assert found.to_dict() == printed(
             "rename", source, f"--{name.replace('_', '-')}", value, "-n"
         )

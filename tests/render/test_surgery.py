@@ -15,7 +15,7 @@ import pytest
 from ckpttool import open_checkpoint
 from ckpttool.query.source import Source
 from ckpttool.render.console import Terminal
-from ckpttool.render.surgery import summary_line, write_changes
+from ckpttool.render.surgery import Changed, summary_line, write_changes
 from ckpttool.surgery.plan import Plan
 from ckpttool.surgery.pruning import drop_tensors, select_drops
 from ckpttool.surgery.renaming import rename
@@ -69,8 +69,14 @@ def text(plan: Plan, form: str, receipt: Receipt | None = RECEIPT, command: str 
     """Return what is printed on standard output."""
     stream = io.StringIO()
     source = Source.of(plan.source)
-    write_changes(plan, receipt, source, "out/new", command, form, stream, PLAIN)
+    changed = Changed(plan, receipt, source, "out/new")
+    write_changes(changed, command, form, stream, PLAIN)
     return stream.getvalue()
+
+
+def summary(plan: Plan, receipt: Receipt | None) -> str:
+    """Return the line on standard error."""
+    return summary_line(Changed(plan, receipt, Source.of(plan.source), "out/new"))
 
 
 def document(plan: Plan, receipt: Receipt | None, command: str) -> dict[str, Any]:
@@ -181,16 +187,14 @@ def test_odd_names_are_printable_in_rows() -> None:
 )
 def test_summary(receipt: Receipt | None, end: str) -> None:
     with renamed(SAVER) as plan:
-        assert summary_line(plan, receipt, "out/new") == f"of 12 tensors, 12 renamed{end}"
+        assert summary(plan, receipt) == f"of 12 tensors, 12 renamed{end}"
     with pruned(SAVER, "slot", "ema") as plan:
         dropped = "6 dropped: 112 B (slot 88 B, ema 24 B)"
-        assert summary_line(plan, receipt, "out/new") == f"of 12 tensors, {dropped}{end}"
+        assert summary(plan, receipt) == f"of 12 tensors, {dropped}{end}"
         both = rename(plan, [PrefixRule("x/")])
-        assert summary_line(both, receipt, "out/new") == (
-            f"of 12 tensors, 6 renamed; {dropped}{end}"
-        )
+        assert summary(both, receipt) == (f"of 12 tensors, 6 renamed; {dropped}{end}")
     with planned(SAVER) as plan:
-        assert summary_line(plan, receipt, "out/new") == f"of 12 tensors, none changes{end}"
+        assert summary(plan, receipt) == f"of 12 tensors, none changes{end}"
 
 
 def test_sums_by_kind_come_from_what_is_dropped() -> None:

@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from ckpttool import open_checkpoint
-from ckpttool.checkpoint.state import CheckpointState, format_state, read_state
 from ckpttool.errors import (
-    CkptError,
     CorruptError,
-    DestinationError,
-    MissingFileError,
     SelectionError,
     SurgeryError,
 )
 from ckpttool.surgery.convert import (
-    CarriedState,
     TargetForm,
-    carried_state,
     changes_nothing,
     conversion_options,
-    find_conversions,
     is_current,
     plan_conversion,
 )
@@ -34,9 +26,8 @@ from ckpttool.surgery.writing.prepare import WriteOptions, prepare
 from ckpttool.surgery.writing.recoding.spread import Recoding
 from tests.legacy.handmade import legacy_fixture
 from tests.support import conversions
-from tests.support.conversions import SHARDED, SINGLE, copy_v1, everything, old_strings, write_v1
-from tests.support.exports import export_path
-from tests.support.fixtures import FIXTURES, BundleFixture, bundle
+from tests.support.conversions import SINGLE, everything, old_strings, write_v1
+from tests.support.fixtures import BundleFixture, bundle
 from tests.support.handmade import Bundle
 from tests.support.refusals import refused
 from tests.support.surgery import spoil
@@ -45,12 +36,6 @@ from tests.support.sweeps import each_bundle
 OBJECTS = "v2/tf2.21/guide_legacy_adam/tf_ckpts/ckpt-5"
 MODULE = "v2/tf2.21/legacy_adam_module/model-1"
 NAMES = "v2/tf2.21/saver_v2/model.ckpt-3"
-
-
-def found(path: str | Path, destination: str) -> list[tuple[str, str]]:
-    """Return name and destination of each conversion."""
-    conversions = find_conversions(str(path), destination)
-    return [(os.path.basename(each.location.prefix), each.prefix) for each in conversions]
 
 
 @each_bundle
@@ -158,123 +143,6 @@ def test_a_reference_is_followed(tmp_path: Path) -> None:
             assert made.style == "object"
             for key in ("bias", "same", "blocks/0/frozen", "opt/iter"):
                 assert np.array_equal(made[key], ckpt[key])
-
-
-def test_one_checkpoint(tmp_path: Path) -> None:
-    single = copy_v1(SINGLE, tmp_path / "single")
-    sharded = copy_v1(SHARDED, tmp_path / "sharded")
-    for typed in (single, f"{single}.meta", str(tmp_path / "single" / "checkpoint")):
-        assert found(typed, "q") == [("model.ckpt-3", "q")]
-    for typed in (
-        sharded,
-        f"{sharded}-?????-of-00002",
-        f"{sharded}-00001-of-00002",
-        f"{sharded}.meta",
-    ):
-        assert found(typed, "q.index") == [("model.ckpt-7", "q")]
-    model = os.path.join(FIXTURES, "saved_model/tf2.21/tf_keras/model")
-    assert found(model, "q") == [("variables", "q")]
-    assert found(export_path("session_bundle/tf1.4/assets/export"), "q") == [("export", "q")]
-
-
-def test_all_of_a_folder(tmp_path: Path) -> None:
-    copy_v1(SINGLE, tmp_path / "src")
-    write_v1(tmp_path / "src" / "model.ckpt-10", {"w": np.zeros(2)}, shards=2)
-    (tmp_path / "src" / "notes.txt").write_bytes(b"")
-    expected = [
-        (name, os.path.join("q.index", name))
-        for name in ("model.ckpt-10", "model.ckpt-2", "model.ckpt-3")
-    ]
-    assert sorted(found(tmp_path / "src", "q.index")) == expected
-    # The latest comes last, as it was written last.
-    assert found(tmp_path / "src", "q")[-1][0] == "model.ckpt-3"
-
-
-def test_folders_without(tmp_path: Path) -> None:
-    (tmp_path / "empty").mkdir()
-    with refused(MissingFileError, "no checkpoint in the folder"):
-        find_conversions(str(tmp_path / "empty"), "q")
-    copy_v1(SINGLE, tmp_path / "src")
-    path = tmp_path / "empty" / "checkpoint"
-    path.write_text(format_state(CheckpointState("../src/model.ckpt-3")), encoding="utf-8")
-    with refused(MissingFileError, "names are elsewhere"):
-        find_conversions(str(tmp_path / "empty"), "q")
-
-
-def test_two_of_one_name(tmp_path: Path) -> None:
-    Bundle().add(b"w", 1, [1], b"0000").write(tmp_path / "m")
-    write_v1(tmp_path / "m", {"w": np.zeros(2)}, shards=2)
-    with refused(SurgeryError, "two checkpoints are called 'm'"):
-        find_conversions(str(tmp_path), "q")
-
-
-STATES = [
-    CheckpointState("m-2", ("m-1", "m-2"), (1.5, 2.5), 0.25),
-    CheckpointState("m-2", ("m-1", "m-2")),
-    CheckpointState("m-1", ("m-2", "m-1"), (2.5,)),
-    CheckpointState("m-1", ()),
-    CheckpointState("/gone/run/m-2", ("/gone/run/m-1", "/gone/run/m-2"), (1.5, 2.5), 0.25),
-    CheckpointState("m-2-?????-of-00002", ("m-1", "m-2-?????-of-00002")),
-    CheckpointState("m-2", ("m-0", "m-1", "m-2"), (0.5, 1.5, 2.5)),
-]
-
-
-@pytest.mark.parametrize("old", STATES, ids=str)
-def test_state_files(old: CheckpointState, tmp_path: Path) -> None:
-    (tmp_path / "src").mkdir()
-    (tmp_path / "out").mkdir()
-    (tmp_path / "src" / "checkpoint").write_text(format_state(old), encoding="utf-8")
-    os.chmod(tmp_path / "src" / "checkpoint", 0o640)
-    names = {"m-1": "m-1", "m-2": "m-2-?????-of-00003"}
-    state = carried_state(str(tmp_path / "src"), str(tmp_path / "out"), force=False)
-    assert state is not None
-    assert state.write(names) == str(tmp_path / "out" / "checkpoint")
-    new = read_state(str(tmp_path / "out"))
-
-    def now(path: str) -> str:
-        return names[os.path.basename(path).partition("-?")[0]]
-
-    kept = [path for path in old.all_model_checkpoint_paths if not path.endswith("m-0")]
-    assert new.model_checkpoint_path == now(old.model_checkpoint_path)
-    assert new.all_model_checkpoint_paths == tuple(map(now, kept))
-    times = dict(
-        zip(old.all_model_checkpoint_paths, old.all_model_checkpoint_timestamps, strict=False)
-    )
-    assert new.all_model_checkpoint_timestamps == tuple(
-        times[path] for path in kept if path in times
-    )
-    assert new.last_preserved_timestamp == old.last_preserved_timestamp
-    assert (tmp_path / "out" / "checkpoint").stat().st_mode & 0o777 == 0o640
-
-
-def test_state_files_that_are_of_no_use(tmp_path: Path) -> None:
-    source, out = tmp_path / "src", tmp_path / "out"
-    source.mkdir()
-    out.mkdir()
-    assert carried_state(str(source), str(out), force=False) is None
-    copy_v1(SINGLE, tmp_path / "other")
-    for named in ("gone-3", str(tmp_path / "other" / "model.ckpt-3")):
-        state = CheckpointState(named, (named,))
-        (source / "checkpoint").write_text(format_state(state), encoding="utf-8")
-        carried = carried_state(str(source), str(out), force=False)
-        assert isinstance(carried, CarriedState)
-        assert carried.write({"model.ckpt-3": "model.ckpt-3"}) is None
-    (source / "checkpoint").write_bytes(b"no state\xff")
-    with pytest.raises(CkptError):
-        carried_state(str(source), str(out), force=False)
-    assert list(out.iterdir()) == []
-
-
-def test_state_files_that_are_there(tmp_path: Path) -> None:
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out" / "checkpoint").write_bytes(b"mine")
-    source = copy_v1(SINGLE, tmp_path / "src")
-    with refused(DestinationError, "a state file already exists"):
-        carried_state(os.path.dirname(source), str(tmp_path / "out"), force=False)
-    state = carried_state(os.path.dirname(source), str(tmp_path / "out"), force=True)
-    assert state is not None
-    state.write({"model.ckpt-3": "model.ckpt-3"})
-    assert read_state(str(tmp_path / "out")).model_checkpoint_path == "model.ckpt-3"
 
 
 def test_a_bundle_that_is_current_keeps_its_shards(tmp_path: Path) -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import re
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
 
+from ckpttool.bundle.naming import index_path
 from ckpttool.checkpoint.folder import META_SUFFIX, is_regular
 from ckpttool.checkpoint.generation import Generation
 from ckpttool.checkpoint.named import checkpoint_name
@@ -155,10 +157,19 @@ def removal_notes(paths: list[str]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class PlannedState:
-    """A state file to be updated: `prefix` becomes its latest checkpoint."""
+    """A state file to be updated: `prefix` becomes its latest checkpoint.
+
+    Attributes:
+        path: of the file.
+        prefix: the checkpoint.
+        timed: write timestamps, even if the file has none. A `CheckpointManager` forgets every
+            checkpoint without one: it never removes it. Saver needs none, and before
+            TensorFlow 1.11 it cannot read them.
+    """
 
     path: str
     prefix: str
+    timed: bool
 
     def write(self) -> None:
         """Write it after the checkpoint; changes by others are kept, since it is read again first.
@@ -190,21 +201,35 @@ class PlannedState:
             old = CheckpointState()
         names = [_relative(each, folder) for each in old.all_model_checkpoint_paths]
         times = dict(zip(names, old.all_model_checkpoint_timestamps, strict=False))
+        times[name] = time.time()
         names = [each for each in names if each != name] + [name]
         timestamps: tuple[float, ...] = ()
-        if old.all_model_checkpoint_timestamps:
-            times[name] = time.time()
-            timestamps = tuple(times.get(each, old.last_preserved_timestamp) for each in names)
+        if self.timed or old.all_model_checkpoint_timestamps:
+            timestamps = tuple(
+                times.get(each) or modified(os.path.join(folder, each)) for each in names
+            )
         return CheckpointState(name, tuple(names), timestamps, old.last_preserved_timestamp)
 
 
-def planned_state(prefix: str) -> PlannedState:
+def modified(prefix: str) -> float:
+    """Return when a checkpoint was written, in seconds since 1970; 0 if its files do not tell."""
+    for path in (index_path(prefix), prefix):
+        with suppress(OSError, ValueError):
+            return os.stat(path).st_mtime
+    return 0.0
+
+
+def planned_state(prefix: str, *, timed: bool) -> PlannedState:
     """Prepare to name a checkpoint as the latest in its folder's state file.
+
+    Args:
+        prefix: the checkpoint.
+        timed: as of `PlannedState`.
 
     Raises:
         CkptError: the existing state file cannot be read, or cannot hold that name.
     """
-    state = PlannedState(os.path.join(os.path.dirname(prefix), STATE_NAME), prefix)
+    state = PlannedState(os.path.join(os.path.dirname(prefix), STATE_NAME), prefix, timed)
     format_state(state._state())
     return state
 
@@ -217,8 +242,13 @@ def _read_bytes(path: str) -> bytes | None:
         return None
 
 
-def check_sequence(prefix: str) -> None:
+def check_sequence(prefix: str, *, reached: str | None = None) -> None:
     """Refuse a name that a trainer in the same folder will use: it would overwrite the files.
+
+    Args:
+        prefix: the checkpoint to be written.
+        reached: prefix of the source, if the result becomes the latest: then the trainer goes on
+            from the number of the source, and uses only later names.
 
     Raises:
         DestinationError: the name is the next, or a later one, of the folder's checkpoints.
@@ -229,7 +259,10 @@ def check_sequence(prefix: str) -> None:
     except CkptError:
         return
     known, wanted = _NUMBERED.match(latest), _NUMBERED.match(name)
-    if known and wanted and known[1] == wanted[1] and int(wanted[2]) > int(known[2]):
+    if not (known and wanted and known[1] == wanted[1]):
+        return
+    source = _NUMBERED.match(reached) if reached is not None else None
+    if int(wanted[2]) > max(int(known[2]), int(source[2]) if source else -1):
         raise DestinationError(
             f"whoever saves checkpoints after '{latest}' in this folder will take that name; "
             "choose another, or use --force",

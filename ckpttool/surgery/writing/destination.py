@@ -11,7 +11,6 @@ from ckpttool.checkpoint.generation import Generation
 from ckpttool.checkpoint.locate import leads_elsewhere
 from ckpttool.errors import DestinationError, MissingFileError, SurgeryError
 from ckpttool.surgery.plan import Plan
-from ckpttool.surgery.writing.companions import check_sequence
 from ckpttool.surgery.writing.legacy.old_files import old_files
 
 
@@ -66,8 +65,6 @@ def check_destination(plan: Plan, prefix: str, *, generation: Generation, force:
         raise DestinationError("already exists", path=present[0])
     if generation == "V1" and bundle:
         raise DestinationError("a checkpoint of format V2 would be found in its place", path=prefix)
-    if not force:
-        check_sequence(prefix)
 
 
 def refuse_in_place(plan: Plan) -> None:

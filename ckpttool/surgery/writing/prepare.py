@@ -28,6 +28,7 @@ from ckpttool.surgery.writing.companions import (
     MetaMode,
     PlannedMeta,
     PlannedState,
+    check_sequence,
     planned_meta,
     planned_state,
 )
@@ -151,6 +152,9 @@ class Prepared:
         """Make every check; once beforehand, and again when the folder is locked."""
         options = self._options
         self._notes = self._writer.check()
+        if not (self._in_place or options.force):
+            reached = self.plan.source.prefix if options.update_state else None
+            check_sequence(self.prefix, reached=reached)
         self._meta: PlannedMeta = planned_meta(
             self.plan,
             self.prefix,
@@ -159,7 +163,9 @@ class Prepared:
             follow_links=options.follow_links,
         )
         self._state: PlannedState | None = (
-            planned_state(self.prefix) if options.update_state else None
+            planned_state(self.prefix, timed=self.plan.graph is not None)
+            if options.update_state
+            else None
         )
 
     @contextmanager

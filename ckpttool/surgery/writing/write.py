@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypedDict
+from typing import TYPE_CHECKING, TypedDict
 
 from ckpttool.errors import DestinationError
 from ckpttool.storage.locks import LOCK_TIMEOUT, Patience
@@ -15,6 +15,9 @@ from ckpttool.surgery.writing.companions import MetaMode
 from ckpttool.surgery.writing.destination import destination_prefix, unused_place
 from ckpttool.surgery.writing.prepare import WriteOptions, prepare
 from ckpttool.surgery.writing.receipt import Receipt
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 
 class Writing(TypedDict, total=False):
@@ -78,14 +81,43 @@ def write(
         SurgeryError: the plan cannot be written, or the source changed meanwhile.
         CkptError: a file could not be read or written. Nothing is left behind in any case.
     """
-    if (destination is None) != in_place and (in_place or not dry_run):
-        raise DestinationError("either a destination or in_place=True says where to write")
-    if in_place and (force or data != "auto"):
-        raise DestinationError("force and data do not go with in_place")
-    patience = Patience(lock_timeout, on_wait)
-    how = WriteOptions(data, compact, force, update_state, meta, follow_links, patience)
+    how = options_to_write(
+        destination,
+        in_place=in_place,
+        dry_run=dry_run,
+        data=data,
+        compact=compact,
+        force=force,
+        update_state=update_state,
+        meta=meta,
+        follow_links=follow_links,
+        lock_timeout=lock_timeout,
+        on_wait=on_wait,
+    )
     place = None if destination is None else destination_prefix(path_text(destination))
     if destination is None and not in_place:
         place = unused_place(plan.source.prefix)
     prepared = prepare(plan, place, how)
     return prepared.receipt() if dry_run else prepared.write(on_progress=on_progress)
+
+
+def options_to_write(destination: StrPath | None, **how: Unpack[Writing]) -> WriteOptions:
+    """Return the arguments of `write` as options.
+
+    Raises:
+        DestinationError: they contradict each other.
+    """
+    in_place = how.get("in_place", False)
+    if (destination is None) != in_place and (in_place or not how.get("dry_run")):
+        raise DestinationError("either a destination or in_place=True says where to write")
+    if in_place and (how.get("force") or how.get("data", "auto") != "auto"):
+        raise DestinationError("force and data do not go with in_place")
+    return WriteOptions(
+        how.get("data", "auto"),
+        how.get("compact", False),
+        how.get("force", False),
+        how.get("update_state", False),
+        how.get("meta", "auto"),
+        how.get("follow_links", False),
+        Patience(how.get("lock_timeout", LOCK_TIMEOUT), how.get("on_wait")),
+    )

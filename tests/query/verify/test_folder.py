@@ -18,7 +18,7 @@ from ckpttool.query.verify.addresses import find_subjects, verify_each
 from ckpttool.query.verify.findings import Finding
 from ckpttool.query.verify.report import Report
 from ckpttool.storage.staging import StagedFiles
-from ckpttool.surgery.convert import find_conversions
+from ckpttool.surgery.writing.folder import find_sources
 from tests.query.verify.victims import GUIDE, has
 from tests.support.fixtures import FIXTURES
 
@@ -323,5 +323,5 @@ def test_folders_are_not_listed_for_each_checkpoint(
     assert len(calls) < 12
     calls.clear()
     assert len(list_folder(str(tmp_path))) == 60
-    assert len(find_conversions(str(tmp_path), "out")) == 60
+    assert len(find_sources(str(tmp_path), "out")) == 60
     assert len(calls) < 12

@@ -184,6 +184,28 @@ def test_timestamps_in_a_state_file(small: str, tmp_path: Path) -> None:
     assert again.all_model_checkpoint_timestamps[:2] == (second, third)
 
 
+def test_timestamps_that_a_manager_needs(small: str, tmp_path: Path) -> None:
+    """It forgets checkpoints without; a Saver, whose checkpoints are name-based, needs none."""
+    folder = tmp_path / "run"
+    copy_of(OBJECTS, folder)
+    (folder / "checkpoint").write_text(
+        'model_checkpoint_path: "gone-1"\n'
+        'all_model_checkpoint_paths: "gone-1"\n'
+        'all_model_checkpoint_paths: "ckpt-5"\n',
+        encoding="utf-8",
+    )
+    os.utime(folder / "ckpt-5.index", (1_700_000_000.5, 1_700_000_000.5))
+    before = time.time()
+    state = update(str(folder / "ckpt-5"), str(folder / "q"))
+    assert state.all_model_checkpoint_paths == ("gone-1", "ckpt-5", "q")
+    assert state.all_model_checkpoint_timestamps[:2] == (0.0, 1_700_000_000.5)
+    assert before <= state.all_model_checkpoint_timestamps[2] <= time.time()
+    (alone,) = update(str(folder / "ckpt-5"), str(tmp_path / "q")).all_model_checkpoint_timestamps
+    assert before <= alone <= time.time()
+    (tmp_path / "names").mkdir()
+    assert not update(small, str(tmp_path / "names" / "q")).all_model_checkpoint_timestamps
+
+
 def test_the_state_file_of_what_is_changed_in_place(tmp_path: Path) -> None:
     prefix = copy_of(OBJECTS, tmp_path / "run")
     before = read_state(str(tmp_path / "run"))

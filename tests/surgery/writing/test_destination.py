@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -155,7 +156,11 @@ def test_names_that_a_trainer_will_take(tmp_path: Path) -> None:
     assert source.endswith("model.ckpt-7")
     later = str(tmp_path / "src" / "model.ckpt-8")
     for generation in GENERATIONS:
-        with refused(DestinationError, "whoever saves checkpoints after 'model.ckpt-7"):
-            check(source, later, generation)
-        check(source, later, generation, force=True)
-        check(source, str(tmp_path / "src" / "model.ckpt-6"), generation)
+        how = WriteOptions(generation=generation)
+        with open_checkpoint(source) as ckpt:
+            plan = Plan.of(ckpt)
+            for options in (how, replace(how, update_state=True)):
+                with refused(DestinationError, "whoever saves checkpoints after 'model.ckpt-7"):
+                    prepare(plan, later, options)
+            prepare(plan, later, replace(how, force=True))
+            prepare(plan, str(tmp_path / "src" / "model.ckpt-6"), how)

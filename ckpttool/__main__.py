@@ -26,10 +26,13 @@ def script() -> NoReturn:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _interrupted)
-    import resource
+    try:
+        import resource
 
-    if resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY:
-        sys.meta_path.insert(0, _Room())
+        if resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY:
+            sys.meta_path.insert(0, _Room())
+    except ImportError:  # Windows, which has no such limit
+        pass
     try:
         from ckpttool.cli.main import script as run
     except MemoryError:

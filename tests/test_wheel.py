@@ -86,5 +86,8 @@ def test_metadata(wheel: dict[str, bytes]) -> None:
     metadata = wheel[f"{INFO}/METADATA"].decode("utf-8")
     assert re.search(rf"^Version: {re.escape(ckpttool.__version__)}$", metadata, re.MULTILINE)
     assert "\n# ckpttool\n" in metadata
+    assert "Windows it reads only" in metadata and "License-Expression: Apache-2.0" in metadata
+    assert "\nProject-URL:" not in metadata  # until there is an address
+    assert "ckpttool = ckpttool.__main__:script" in wheel[f"{INFO}/entry_points.txt"].decode()
     assert b"ckpt = ckpttool.__main__:script" in wheel[f"{INFO}/entry_points.txt"]
     assert f"{INFO}/licenses/LICENSE" in wheel

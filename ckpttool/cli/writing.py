@@ -188,6 +188,6 @@ def end_cleanly() -> None:
     def terminate(number: int, frame: FrameType | None) -> NoReturn:
         raise Terminated(number)
 
-    for number in (signal.SIGTERM, signal.SIGHUP):
+    for number in (signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)):
         if signal.getsignal(number) is signal.SIG_DFL:
             signal.signal(number, terminate)

@@ -1,6 +1,7 @@
 """Files and folders, whatever their contents.
 
 paths          paths as callers give them
+system         what an operating system has and lacks
 source         reading: sized and bounds-checked
 folders        making folders, making names durable
 foreign        files and folders of other programs, for error messages

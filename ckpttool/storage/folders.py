@@ -9,11 +9,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from ckpttool.storage.source import Inode, file_error, inode_of
+from ckpttool.storage.system import flags, require_writing
 
 # The errors of a file system that lacks an operation.
 NOT_SUPPORTED = (errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
 _RENAME_EXCHANGE = 2  # a flag of `renameat2`
-_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_FLAGS = flags("O_RDONLY", "O_DIRECTORY", "O_CLOEXEC")
 
 
 class OpenFolder:
@@ -28,10 +29,12 @@ class OpenFolder:
 
     Raises:
         OSError, ValueError: it cannot be opened.
+        UnsupportedError: the system lacks what writing takes.
     """
 
     def __init__(self, path: str, within: OpenFolder | None = None) -> None:
         self._fd = -1
+        require_writing(path or os.curdir)
         if within is None:
             self._fd = os.open(path or os.curdir, _FLAGS)
         else:
@@ -219,9 +222,11 @@ def make_folder(folder: str) -> None:
 
     Raises:
         MissingFileError, FileAccessError: it cannot be made.
+        UnsupportedError: the system lacks what writing takes.
     """
     if not folder or os.path.isdir(folder):
         return
+    require_writing(folder)
     try:
         os.mkdir(folder)
     except (OSError, ValueError) as error:

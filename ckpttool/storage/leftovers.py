@@ -13,7 +13,6 @@ locks) a set counts as dead after a day without a change.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import re
 import stat
@@ -24,6 +23,7 @@ from dataclasses import dataclass
 
 from ckpttool.storage.folders import OpenFolder
 from ckpttool.storage.source import inode_of
+from ckpttool.storage.system import fcntl
 from ckpttool.storage.temporary import TEMPORARY_SUFFIX, split_temporary, stands_for_part
 
 LOCK_SUFFIX = ".ckpt-lock"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -11,6 +10,7 @@ from dataclasses import dataclass
 
 from ckpttool.errors import FileAccessError
 from ckpttool.storage.source import file_error
+from ckpttool.storage.system import fcntl, flags, require_writing
 
 LOCK_TIMEOUT = 60.0
 _FIRST_WORD = 1.0
@@ -40,9 +40,11 @@ def locked_folder(folder: str, patience: Patience | None = None) -> Iterator[Non
 
     Raises:
         FileAccessError: the folder cannot be opened, or another process kept its lock.
+        UnsupportedError: the system lacks what writing takes.
     """
+    require_writing(folder)
     try:
-        fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        fd = os.open(folder, flags("O_RDONLY", "O_DIRECTORY", "O_CLOEXEC"))
     except (OSError, ValueError) as error:
         raise file_error(error, folder) from error
     try:

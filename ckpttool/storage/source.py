@@ -5,21 +5,22 @@ from __future__ import annotations
 import contextlib
 import mmap
 import os
-import resource
 import stat
+import threading
 import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import BinaryIO
 
 from ckpttool.errors import CkptError, FileAccessError, MissingFileError, TruncatedError
+from ckpttool.storage.system import READ_FLAGS, number_of_files
 
 CHUNK_SIZE = 1 << 20
 # Below this a copy costs less than a map.
 _MAP_FROM = 1 << 17
 # Each map holds a file descriptor; at most a quarter of the process's limit is used.
-_MAX_FILES = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-_MAX_MAPS = 4096 if _MAX_FILES == resource.RLIM_INFINITY else min(_MAX_FILES // 4, 4096)
+_MAX_FILES = number_of_files()
+_MAX_MAPS = 4096 if _MAX_FILES is None else min(_MAX_FILES // 4, 4096)
 _live_maps: weakref.WeakSet[mmap.mmap] = weakref.WeakSet()
 
 
@@ -94,6 +95,28 @@ class ShardFile:
     size: int | None
 
 
+if hasattr(os, "preadv"):
+
+    def _read_at(fd: int, length: int, offset: int) -> bytes:
+        return os.pread(fd, length, offset)
+
+    def _read_into(fd: int, buffer: memoryview, offset: int) -> int:
+        return os.preadv(fd, [buffer], offset)
+
+else:  # Windows: a descriptor has one place, and one thread at a time may move it
+    _one_at_a_time = threading.Lock()
+
+    def _read_at(fd: int, length: int, offset: int) -> bytes:
+        with _one_at_a_time:
+            os.lseek(fd, offset, os.SEEK_SET)
+            return os.read(fd, length)
+
+    def _read_into(fd: int, buffer: memoryview, offset: int) -> int:
+        data = _read_at(fd, min(len(buffer), CHUNK_SIZE), offset)
+        buffer[: len(data)] = data
+        return len(data)
+
+
 class RandomAccessFile:
     """A file of known size; every read is checked against it first.
 
@@ -118,7 +141,7 @@ class RandomAccessFile:
         self.path = path
         self._fd = -1
         try:
-            self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+            self._fd = os.open(path, READ_FLAGS)
             status = os.fstat(self._fd)
         except (OSError, ValueError) as error:
             self.close()
@@ -174,7 +197,7 @@ class RandomAccessFile:
         """Return exactly `length` bytes from `offset`."""
         self.check_range(offset, length)
         try:
-            data = os.pread(self._fd, length, offset)
+            data = _read_at(self._fd, length, offset)
         except OSError as error:
             raise file_error(error, self.path).locate(offset=offset) from error
         # One call gives less than asked for only beyond 2 GiB, or when the file shrank.
@@ -200,8 +223,7 @@ class RandomAccessFile:
                 mapped = mmap.mmap(
                     self._fd,
                     length + offset - start,
-                    flags=mmap.MAP_PRIVATE,
-                    prot=mmap.PROT_READ | mmap.PROT_WRITE,
+                    access=mmap.ACCESS_COPY,
                     offset=start,
                 )
                 _live_maps.add(mapped)
@@ -234,7 +256,7 @@ class RandomAccessFile:
         done = 0
         while done < len(buffer):
             try:
-                got = os.preadv(self._fd, [buffer[done:]], offset + done)
+                got = _read_into(self._fd, buffer[done:], offset + done)
             except OSError as error:
                 raise file_error(error, self.path).locate(offset=offset + done) from error
             if not got:

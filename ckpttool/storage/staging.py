@@ -21,7 +21,6 @@ name is checked to belong to the written file.
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import secrets
 from collections.abc import Callable
@@ -32,6 +31,7 @@ from ckpttool.storage.folders import NOT_SUPPORTED, OpenFolder
 from ckpttool.storage.leftovers import SetLock, clean_up, clear_leftovers, destination_of
 from ckpttool.storage.source import RandomAccessFile, file_error, inode_of
 from ckpttool.storage.staged_file import StagedFile
+from ckpttool.storage.system import fcntl
 from ckpttool.storage.temporary import temporary_path
 
 # Linux: share the blocks of a file.

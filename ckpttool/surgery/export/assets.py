@@ -17,10 +17,11 @@ from ckpttool.errors import CkptError, CorruptError, FileAccessError, MissingFil
 from ckpttool.metagraph.session_bundle import SessionBundle
 from ckpttool.storage.source import CHUNK_SIZE, Permissions, file_error
 from ckpttool.storage.staging import StagedFiles
+from ckpttool.storage.system import flags
 
 ASSETS_FOLDER = "assets"
-_FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_FILE_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_FOLDER_FLAGS = flags("O_RDONLY", "O_DIRECTORY", "O_NOFOLLOW", "O_CLOEXEC")
+_FILE_FLAGS = flags("O_RDONLY", "O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC")
 
 
 def asset_names(bundle: SessionBundle) -> tuple[str, ...]:

@@ -19,6 +19,7 @@ from ckpttool.checkpoint.generation import Generation
 from ckpttool.checkpoint.nearest import require_one_of
 from ckpttool.storage.folders import new_folder
 from ckpttool.storage.locks import Patience, locked_folder
+from ckpttool.storage.system import require_writing
 from ckpttool.storage.work import Progress
 from ckpttool.surgery.plan import Plan, refuse_damage
 from ckpttool.surgery.writing.bundle.carry import DATA_MODES, DataMode
@@ -97,6 +98,7 @@ class Prepared:
         self.generation = plan.source.generation if in_place else _generation(plan, options)
         self._in_place = in_place
         self._options = options
+        require_writing(self.prefix)
         refuse_damage(plan)
         self._writer = self._choose_writer()
         self._check()

@@ -123,7 +123,7 @@ def flips(data: bytes, stride: int) -> list[tuple[int, bytes]]:
     ]
 
 
-@pytest.mark.sweep(6)
+@pytest.mark.sweep(10)
 @each_fixture
 def test_an_index_that_is_cut(name: str, stride: int, tmp_path: Path) -> None:
     victim = Victim(name, tmp_path)
@@ -132,7 +132,7 @@ def test_an_index_that_is_cut(name: str, stride: int, tmp_path: Path) -> None:
             assert victim.answers(victim.index_path, data) is None, size
 
 
-@pytest.mark.sweep(6)
+@pytest.mark.sweep(10)
 @each_fixture
 def test_an_index_with_a_turned_byte(name: str, stride: int, tmp_path: Path) -> None:
     victim = Victim(name, tmp_path)
@@ -146,7 +146,7 @@ def test_an_index_with_a_turned_byte(name: str, stride: int, tmp_path: Path) -> 
     assert refused >= len(range(0, len(victim.index) - 61, stride)) - 14
 
 
-@pytest.mark.sweep(6)
+@pytest.mark.sweep(10)
 @each_fixture
 def test_an_index_with_a_turned_byte_and_right_checksums(
     name: str, stride: int, tmp_path: Path
@@ -167,7 +167,7 @@ def test_an_index_with_a_turned_byte_and_right_checksums(
                 assert answer.dtype != before.dtype or answer.value == before.value, (at, key)
 
 
-@pytest.mark.sweep(6)
+@pytest.mark.sweep(10)
 @each_fixture
 def test_a_shard_that_is_cut(name: str, stride: int, tmp_path: Path) -> None:
     victim = Victim(name, tmp_path)
@@ -180,7 +180,7 @@ def test_a_shard_that_is_cut(name: str, stride: int, tmp_path: Path) -> None:
         victim.restore(path, whole)
 
 
-@pytest.mark.sweep(6)
+@pytest.mark.sweep(10)
 @each_fixture
 def test_a_shard_with_a_turned_byte(name: str, stride: int, tmp_path: Path) -> None:
     victim = Victim(name, tmp_path)

@@ -53,14 +53,15 @@ def server() -> Iterator[Server]:
     ],
 )
 def test_of_two_writers_one_succeeds(
-    first: str, second: str, server: Server, tmp_path: Path
+    first: str, second: str, server: Server, exhaustive: bool, tmp_path: Path
 ) -> None:
     """The second is started at one moment of the first after the other."""
+    step = 7 if exhaustive else 35
     oracle = Oracle(BY_NAME[first], str(tmp_path))
     at = 1
     with ThreadPoolExecutor(1) as pool:
         while play(oracle, BY_NAME[second], server, pool, at):
-            at += 7
+            at += step
     assert at > 30
 
 

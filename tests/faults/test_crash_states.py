@@ -185,7 +185,7 @@ def test_a_writer_that_does_not_wait_would_be_found_out(
     assert found & {"damaged", "lost"} or last != {"new"}
 
 
-@pytest.mark.sweep(4)
+@pytest.mark.sweep(12)
 @pytest.mark.parametrize("operation", UNDONE, ids=str)
 def test_the_power_goes_while_a_failure_is_made_good(operation: Operation, tmp_path: Path) -> None:
     log = Recorded(operation, str(tmp_path)).log

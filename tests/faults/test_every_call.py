@@ -163,7 +163,7 @@ def strike(oracle: Oracle, trouble: Trouble) -> Verdict:
     return verdict
 
 
-@pytest.mark.sweep(6)
+@pytest.mark.sweep(12)
 @pytest.mark.parametrize("operation", ALL, ids=str)
 def test_every_call_may_fail(operation: Operation, exhaustive: bool, tmp_path: Path) -> None:
     oracle = judge(operation, str(tmp_path))

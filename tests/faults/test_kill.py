@@ -53,7 +53,7 @@ def moments(calls: list[str]) -> list[int]:
     ]
 
 
-@pytest.mark.sweep(6)
+@pytest.mark.sweep(12)
 @pytest.mark.parametrize("operation", ALL, ids=str)
 def test_killed_before_every_change(operation: Operation, server: Server, tmp_path: Path) -> None:
     oracle = judge(operation, str(tmp_path))
@@ -81,10 +81,12 @@ def test_killed_before_every_change(operation: Operation, server: Server, tmp_pa
 
 @pytest.mark.sweep(6)
 @pytest.mark.parametrize("operation", INTERRUPTED, ids=str)
-def test_interrupted_after_every_call(operation: Operation, server: Server, tmp_path: Path) -> None:
+def test_interrupted_after_every_call(
+    operation: Operation, server: Server, exhaustive: bool, tmp_path: Path
+) -> None:
     oracle = judge(operation, str(tmp_path))
     calls = calls_of(server, oracle)
-    interrupt(server, oracle, signal.SIGINT, moments(calls), calls)
+    interrupt(server, oracle, signal.SIGINT, moments(calls)[:: 1 if exhaustive else 3], calls)
 
 
 @pytest.mark.sweep(4)

@@ -136,7 +136,7 @@ def moments(play: Callable[[int], bool]) -> Iterator[int]:
     assert at > 20
 
 
-@pytest.mark.sweep(4)
+@pytest.mark.sweep(8)
 @pytest.mark.parametrize("until", POINTS)
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 def test_the_source_is_saved_anew(options: WriteOptions, until: str, tmp_path: Path) -> None:
@@ -156,7 +156,7 @@ def test_the_source_is_saved_anew(options: WriteOptions, until: str, tmp_path: P
     assert refused > 3
 
 
-@pytest.mark.sweep(3)
+@pytest.mark.sweep(8)
 @pytest.mark.parametrize("until", POINTS)
 @pytest.mark.parametrize("compact", [False, True])
 def test_the_checkpoint_that_is_changed_is_saved_anew(
@@ -184,7 +184,7 @@ def found_now(scene: Scene) -> dict[str, bytes] | None:
         return None
 
 
-@pytest.mark.sweep(3)
+@pytest.mark.sweep(8)
 @pytest.mark.parametrize("until", ["index removed", ""])
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 def test_the_source_is_retired(options: WriteOptions, until: str, tmp_path: Path) -> None:
@@ -253,7 +253,7 @@ def test_another_names_its_checkpoint_in_the_state_file(tmp_path: Path) -> None:
     assert len(lost) <= 1, lost
 
 
-@pytest.mark.sweep(3)
+@pytest.mark.sweep(8)
 @pytest.mark.parametrize("point", POINTS)
 def test_a_save_that_is_under_way_is_not_carried_on(point: str, tmp_path: Path) -> None:
     """The new data lies under the old index for a moment; links and clones do not look at data."""
@@ -279,7 +279,7 @@ def test_a_save_that_is_under_way_is_not_carried_on(point: str, tmp_path: Path) 
     assert read(prefix) == trainer.expected(2)
 
 
-@pytest.mark.sweep(3)
+@pytest.mark.sweep(8)
 @pytest.mark.parametrize("point", POINTS)
 def test_a_reader_is_overtaken(point: str, tmp_path: Path) -> None:
     """A save gets to some point before the checkpoint is read, and to its end meanwhile."""
@@ -312,7 +312,7 @@ def test_a_reader_is_overtaken(point: str, tmp_path: Path) -> None:
     assert at > 5
 
 
-@pytest.mark.sweep(3)
+@pytest.mark.sweep(8)
 @pytest.mark.parametrize("point", POINTS)
 def test_verify_is_overtaken(point: str, tmp_path: Path) -> None:
     """A save gets to some point before a checkpoint is verified, and to its end meanwhile."""
@@ -353,7 +353,7 @@ def test_a_save_that_was_given_up_is_damage(tmp_path: Path) -> None:
     assert "mixed-saves" in {each.code for each in report.findings}
 
 
-@pytest.mark.sweep(3)
+@pytest.mark.sweep(8)
 @pytest.mark.parametrize(
     "operation", [each for each in OPERATIONS if each.old or each.destination is None], ids=str
 )

@@ -12,7 +12,7 @@ from ckpttool.render.jsonout import plain
 
 
 class Answer(ABC):
-    """An answer as data; `to_dict` gives it as the command's JSON, `str` as the command's table."""
+    """An answer as data: `to_dict()` is the JSON of the command, `str()` its table."""
 
     __slots__ = ()
 
@@ -22,10 +22,10 @@ class Answer(ABC):
 
     @abstractmethod
     def _write_table(self, stream: TextIO, terminal: Terminal) -> None:
-        """Write the table that people read."""
+        """Write the table."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the answer as the command prints it with `--json`, parsed."""
+        """Return the JSON of the command, as Python values."""
         return {name: plain(value) for name, value in self._document().items()}
 
     def __str__(self) -> str:

@@ -24,10 +24,10 @@ from ckpttool.storage.work import Progress
 
 @dataclass(frozen=True, repr=False)
 class Check(LockReport, Answer):
-    """What came of a check; made by `ckpttool.check`.
+    """The result of a check; made by `ckpttool.check`.
 
-    Its `verdict` is "ok", "failed", or "unknown" if something could not be read; `findings` is what
-    is wrong. `str()` is the table of `ckpt check`.
+    `verdict` is "ok", "failed", or "unknown" if something could not be read; `findings` are the
+    problems. `str()` is the table of `ckpt check`.
     """
 
     def _document(self) -> Mapping[str, object]:
@@ -59,27 +59,27 @@ def check(
 ) -> Check:
     """Check a checkpoint against a lock file, as `ckpt check` does.
 
-    A lock is a list of keys, dtypes and shapes: the output of `ckpt ls --json`, or what `update`
-    makes of it.
+    A lock is a list of keys, dtypes and shapes: the output of `ckpt ls --json`, or a file written
+    by `update`.
 
     Args:
         path: anything that names a checkpoint, or an open one.
-        lock: path of the lock; "-" is the standard input. None to compare with no lock.
+        lock: path of the lock; "-" is the standard input. None: there is no lock.
         patterns: which tensors, in the checkpoint and in the lock; all by default.
-        exclude: patterns of tensors that are left out.
+        exclude: patterns of tensors to leave out.
         kinds: which kinds of tensors, such as "weight"; all by default.
-        ignore: patterns of tensors that are left out on both sides.
+        ignore: patterns of tensors to leave out on both sides.
         update: write the lock instead of comparing with it.
-        crc: compare each stored crc32c, or with `update` put it into the lock.
-        finite: read all numbers, and refuse NaN and infinities.
+        crc: compare the stored crc32c of each tensor; with `update`, record it in the lock.
+        finite: read all values; fail on NaN and Inf.
         graph: compare with the variables of the MetaGraph.
-        allow_extra: accept tensors that the lock, or the MetaGraph, does not have.
-        on_progress: called with the bytes that were read, and how many it will be.
+        allow_extra: accept tensors that are not in the lock or the MetaGraph.
+        on_progress: called with the bytes read, and their total.
 
     Raises:
         SelectionError: there is nothing to check, or a pattern selects nothing.
         NotFoundError: there is no crc32c, or no MetaGraph, to compare.
-        CkptError: the checkpoint is damaged or not all there, or the lock cannot be read.
+        CkptError: the checkpoint is damaged or incomplete, or the lock cannot be read.
 
     >>> made = ckpttool.check("tf_ckpts", "new.lock.json", update=True)
     >>> made.update, len(made.tensors)

@@ -190,22 +190,22 @@ def convert_legacy(
         destination: prefix of the new checkpoint; a folder where `source` is a folder or an
             export. None goes with `dry_run`.
         to: "v2", "v1" or "name-based"; "v2" unless given, and of an export a SavedModel.
-        like: become object-based after the example of this checkpoint.
-        rules: names, as `rename` takes them; with `like`, to those of the reference.
+        like: an object-based checkpoint, whose objects the tensors become part of.
+        rules: names, as in `rename`; with `like`, new names are names of the reference.
         map: a file of such rules.
-        table: name of rules that come with the package.
-        join_slices: store partitioned tensors as wholes.
-        shards: how many data shards to spread values over.
-        max_shard_size: bytes at which another data shard is begun.
+        table: name of a built-in table of rules.
+        join_slices: join the slices of partitioned tensors.
+        shards: number of data shards.
+        max_shard_size: start a new data shard after this many bytes.
         dry_run: write nothing.
-        force: replace what is at the destination; do without missing assets.
-        update_state: make it the latest in its folder's state file.
-        meta: what becomes of the `.meta` file; "auto" carries it where no key changed.
-        follow_links: carry along data shards that are links out of the checkpoint's folder.
+        force: replace an existing result; leave out missing assets.
+        update_state: record it as the latest in its folder's state file.
+        meta: what to do with the `.meta` file; "auto" copies it if no key changed.
+        follow_links: accept data shards that are links to files outside the checkpoint's folder.
         lock_timeout: seconds to wait for another writer in the folder.
         on_wait: told, in words, whom it waits for.
         on_progress: told bytes written and bytes to write.
-        on_done: told of each checkpoint or export when it is converted.
+        on_done: called with each checkpoint or export when it is converted.
 
     Raises:
         DestinationError: there is something at the destination, or none is given.

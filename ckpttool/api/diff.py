@@ -24,9 +24,9 @@ from ckpttool.storage.work import Progress
 class CheckpointDiff(Diff, Answer):
     """What changed between two checkpoints; made by `ckpttool.diff`.
 
-    Its `verdict` is "equal", "different", or "unknown" if something could not be read; `tensors`
-    are the differences, `counts` how many there are of each sort, `problems` what could not be
-    read. `str()` is the table of `ckpt diff`.
+    `verdict` is "equal", "different", or "unknown" if something could not be read. `tensors` are
+    the differences, `counts` their numbers by sort, `problems` the errors. `str()` is the table of
+    `ckpt diff`.
     """
 
     def _document(self) -> Mapping[str, object]:
@@ -60,28 +60,28 @@ def diff(
 ) -> CheckpointDiff:
     """Compare two checkpoints, as `ckpt diff` does.
 
-    Tensors of the same dtype, shape, size and crc32c are equal by the two indexes, and nothing of
-    them is read unless `exact` is given. Equal content under another key is a rename.
+    Tensors of the same dtype, shape, size and crc32c are equal and are not read, except with
+    `exact`. Equal content under another key is a rename.
 
     Args:
-        a: anything that names the one, or the open checkpoint.
-        b: the other likewise. None if `a` is a folder: its latest checkpoint is compared with the
-            one before.
+        a: anything that names a checkpoint, or an open one.
+        b: the other one. None if `a` is a folder: its latest checkpoint is compared with the one
+            before.
         patterns: which tensors, by their names on either side; all by default.
-        exclude: patterns of tensors that are left out.
+        exclude: patterns of tensors to leave out.
         kinds: which kinds of tensors, such as "weight"; all by default.
-        ignore: patterns of tensors that are taken for not there.
+        ignore: patterns of tensors to leave out on both sides.
         rtol: elements are equal if `|a - b| <= atol + rtol * |b|`.
-        atol: likewise.
+        atol: see `rtol`.
         equal_nan: whether NaN equals NaN.
         exact: read all tensors, and compare them byte for byte.
-        everything: whether the answer has tensors that are equal, too.
-        first_only: read no values if the indexes already tell that something differs.
-        jobs: how many threads may compare; as many as there are processors by default.
-        on_progress: called now and then with the bytes that were read, and how many it will be.
+        everything: also return equal tensors.
+        first_only: read no values if the indexes already differ.
+        jobs: how many threads may compare; by default one for each processor.
+        on_progress: called now and then with the bytes read, and their total.
 
     Raises:
-        CkptError: one of them cannot be opened. What goes wrong later is in `problems`.
+        CkptError: one of them cannot be opened. Later errors are in `problems`.
         SelectionError: a pattern selects nothing on either side.
 
     >>> found = ckpttool.diff("tf_ckpts/ckpt-8", "tf_ckpts/ckpt-10", kinds="weight")

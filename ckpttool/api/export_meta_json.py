@@ -137,21 +137,21 @@ def export_meta_json(
     Args:
         meta: a `.meta` file, `saved_model.pb`, `fingerprint.pb` or the text of one, the folder of
             a SavedModel or SessionBundle export, or a checkpoint that has a graph.
-        output: a file to write. Without one nothing is written.
-        to: "json", "pbtxt" or "pb"; by default what the name of the output ends in, else JSON.
+        output: the file to write, if any.
+        to: "json", "pbtxt" or "pb"; by default as the name of the output ends, else JSON.
         from_json: `meta` is JSON of such a file; "-" is the standard input.
         force: replace the file if it exists.
-        tag_set: the tags of the MetaGraph of a SavedModel, in any order; text has commas between
+        tag_set: the tags of the MetaGraph of a SavedModel, in any order; a text has commas between
             them.
-        saved_model: the SavedModel as a whole.
-        select: only these fields of the MetaGraph; text has commas between them.
-        decode_collections: show what is serialized in collections.
-        elide_constants: size and digest in place of constants larger than so many bytes.
-        indent: blanks for each level of JSON; None for JSON on one line.
-        strict: refuse what the output cannot hold.
+        saved_model: export the whole SavedModel.
+        select: only these fields of the MetaGraph; a text has commas between them.
+        decode_collections: decode the messages in collections.
+        elide_constants: replace larger constants, in bytes, by their size and digest.
+        indent: spaces for each level of JSON; None: JSON on one line.
+        strict: fail if the output form would lose something.
 
     Raises:
-        MissingFileError: there is nothing of that name.
+        MissingFileError: there is no such file.
         NotFoundError: the checkpoint has no graph.
         SelectionError: there is no such MetaGraph or field, or more than one MetaGraph.
         UnsupportedError: with `strict`, something would be lost.

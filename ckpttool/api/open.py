@@ -1,4 +1,4 @@
-"""An open checkpoint as programs use it: tensors that read what they are asked for."""
+"""An open checkpoint as programs use it; its tensors read values on demand."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ class _Name(NamedTuple):
 
 
 class Tensor:
-    """A tensor of an open checkpoint; its values are read when they are asked for.
+    """A tensor of an open checkpoint; its values are read on demand.
 
     Made by `OpenCheckpoint.tensor` and `OpenCheckpoint.select`. An index reads only the bytes it
-    needs, and does not check them: the crc32c covers the tensor as a whole. `numpy.asarray` and
-    `read` give the whole tensor, checked.
+    needs and cannot check them, since the crc32c covers the whole tensor. `numpy.asarray` and
+    `read` return the whole tensor, checked.
 
     Attributes:
         key: the name in the file.
@@ -74,11 +74,11 @@ class Tensor:
 
     @property
     def kind(self) -> str:
-        """What the tensor is: "weight", "slot", "step" ..."""
+        """Its kind: "weight", "slot", "step" ..."""
         return self._checkpoint.kinds[self.key]
 
     def read(self) -> Array:
-        """Return all values, their crc32c checked.
+        """Return all values, checked by their crc32c.
 
         Raises:
             CorruptError: the stored bytes are damaged.
@@ -92,7 +92,7 @@ class Tensor:
         return value if dtype is None else value.astype(dtype)
 
     def __getitem__(self, index: object) -> Array:
-        """Return part of the values: an index of numbers, slices and `...`, as NumPy takes them."""
+        """Return part of the values; the index has numbers, slices and `...`, as in NumPy."""
         return self._checkpoint.read_region(self.key, fit_index(as_index(index), self.shape))
 
     def __len__(self) -> int:
@@ -104,7 +104,7 @@ class Tensor:
         return (self[at] for at in range(len(self)))
 
     def stats(self) -> Statistics | None:
-        """Return numbers that sum the values up, read in bounded memory; None for variants.
+        """Return statistics of the values, read in bounded memory; None for variants.
 
         Raises:
             CorruptError: the stored bytes are damaged.
@@ -121,9 +121,9 @@ class Tensor:
 
 
 class Entries(Mapping[str, "BundleEntry | LegacyEntry"]):
-    """What is known of every tensor without its value, by key, in the order of the key bytes.
+    """The entry of each tensor by key, in the order of the key bytes; no values are read.
 
-    A name that is no key is looked up as the checkpoint does it.
+    Names other than keys work as in the checkpoint itself.
     """
 
     def __init__(self, checkpoint: Checkpoint) -> None:
@@ -151,21 +151,21 @@ class Entries(Mapping[str, "BundleEntry | LegacyEntry"]):
 class OpenCheckpoint(Checkpoint):
     """An open checkpoint: a mapping from names to values; made by `ckpttool.open_checkpoint`.
 
-    A name is a key, an object path, or a variable name. Iterating, `keys()` and `entries` go by
-    key, in the order of the key bytes. What is read after `close` opens the files again.
+    A name is a key, an object path, or a variable name. Iteration, `keys()` and `entries`
+    go by key, in the order of the key bytes. Reading after `close` opens the files again.
     """
 
     @property
     def entries(self) -> Mapping[str, BundleEntry | LegacyEntry]:
-        """What is known of every tensor without its value: dtype, shape, size, place.
+        """Dtype, shape, size and place of each tensor, without its values.
 
-        It takes all names that the checkpoint takes, and iterates by key.
+        It takes the same names as the checkpoint, and iterates by key.
         """
         return Entries(self)
 
     @property
     def step(self) -> int | None:
-        """The number at the end of its name, as `ckpt ls -d` has it; None without one."""
+        """The number at the end of its name, as in `ckpt ls -d`; None if there is none."""
         return step_of(self.prefix)
 
     def tensor(self, name: str) -> Tensor:
@@ -194,13 +194,13 @@ class OpenCheckpoint(Checkpoint):
         """Return tensors by patterns and kinds, in the order of the key bytes; no values are read.
 
         Args:
-            patterns: names, scopes, globs or expressions, as `ckpt ls` takes them; all tensors by
-                default.
-            exclude: patterns of tensors that are left out.
-            kinds: words such as "weight" and "slot"; all by default.
+            patterns: names, scopes, globs or regular expressions, as in `ckpt ls`; by default all
+                tensors.
+            exclude: patterns of tensors to leave out.
+            kinds: words such as "weight" and "slot"; by default all.
 
         Raises:
-            SelectionError: a pattern selects nothing, or a kind is unknown.
+            SelectionError: a pattern selects nothing, or there is no such kind.
 
         >>> with ckpttool.open_checkpoint("tf_ckpts") as ckpt:
         ...     [tensor.name for tensor in ckpt.select("net", kinds="weight")]
@@ -233,7 +233,7 @@ def open_checkpoint(path: StrPath) -> OpenCheckpoint:
     Raises:
         MissingFileError: there is no such checkpoint.
         CorruptError: its index is damaged.
-        UnsupportedError: it is of a form or version that is not known.
+        UnsupportedError: its form or version is unknown.
         TypeError: the path is bytes.
 
     >>> with ckpttool.open_checkpoint("tf_ckpts") as ckpt:

@@ -60,7 +60,7 @@ def prune(
     on_done: Callable[[Outcome], None] | None = None,
     **how: Unpack[Writing],
 ) -> Outcome | Outcomes:
-    """Drop tensors, as `ckpt prune` does; TensorFlow restores what is left without complaint.
+    """Drop tensors, as `ckpt prune` does; TensorFlow restores the rest.
 
     Args:
         source: anything that names a checkpoint, or an open one.
@@ -68,13 +68,13 @@ def prune(
             and `dry_run`.
         all: prune every checkpoint of the folder `source`, and carry its state file over. One in
             which there is nothing to drop stays as it is.
-        drop: patterns; what they select goes.
-        keep: patterns; what they select stays in any case. Alone, all else goes.
+        drop: patterns of tensors to drop.
+        keep: patterns of tensors to keep in any case; alone, all others are dropped.
         slots: drop the slot variables of optimizers.
-        optimizer: drop all state of optimizers, slots too.
-        weights_only: drop all but weights.
+        optimizer: drop all optimizer state, slots included.
+        weights_only: drop everything but weights.
         kinds: of what `drop` selects, or of all tensors without it, those of these kinds go.
-        on_done: with `all`, told of each checkpoint that is written.
+        on_done: with `all`, called with each checkpoint when it is written.
         how: how to write, as `ckpttool.surgery.write` takes it: `in_place`, `dry_run`, `data`,
             `compact`, `force`, `update_state`, `meta`, `follow_links`, `lock_timeout`,
             `on_progress`.

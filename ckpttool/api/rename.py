@@ -81,8 +81,8 @@ def rename(
 ) -> Outcome | Outcomes:
     r"""Give tensors other names, as `ckpt rename` does.
 
-    All rules look at the names as they are, and the first that matches a name decides: first
-    `rules`, then the others in the order in which they stand here.
+    All rules apply to the original names. The first rule that matches a name decides: first those
+    of `rules`, then the others in the order of the arguments.
 
     Args:
         source: anything that names a checkpoint, or an open one.
@@ -99,14 +99,14 @@ def rename(
         prefix: text to put before all names; a scope ends in a slash.
         promote_ema: exchange weights and their moving averages, before the rules.
         strict: refuse if there is a name that no rule matches.
-        on_done: with `all`, told of each checkpoint that is written.
+        on_done: with `all`, called with each checkpoint when it is written.
         how: how to write, as `ckpttool.surgery.write` takes it: `in_place`, `dry_run`, `data`,
             `compact`, `force`, `update_state`, `meta`, `follow_links`, `lock_timeout`,
             `on_progress`.
 
     Raises:
-        SelectionError: a rule matches nothing, or there is none.
-        KeyCollisionError: two names would become the same.
+        SelectionError: a rule matches nothing, or there are no rules.
+        KeyCollisionError: two tensors would get the same name.
         DestinationError: there is something at the destination.
         CkptError: something cannot be read or written.
 

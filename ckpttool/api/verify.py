@@ -17,13 +17,13 @@ from ckpttool.storage.work import Progress
 
 
 class Verification(Answer, Sequence[Report]):
-    """What a verification found: a report for each checkpoint, and one for its folder.
+    """The result of a verification: a report for each checkpoint, and one for its folder.
 
     Made by `ckpttool.verify`. `str()` is the table of `ckpt verify`.
 
     Args:
         reports: what was found.
-        fast: whether the data were left unread.
+        fast: whether the data were not read.
         strict: whether warnings count as damage.
     """
 
@@ -69,19 +69,18 @@ def verify(
     jobs: int | None = None,
     on_progress: Progress | None = None,
 ) -> Verification:
-    """Verify every checkpoint that an address means, as `ckpt verify` does.
+    """Verify the checkpoints at a path, as `ckpt verify` does.
 
-    Every byte of index and data is read and compared with its checksum; all damage is reported.
+    All bytes of index and data are compared with their checksums; all damage is reported.
 
     Args:
-        path: anything that names a checkpoint, or a folder: then all checkpoints in it, and what
-            lies beside them. Also a SavedModel, with or without variables, or an open checkpoint.
-        fast: look at the indexes and at the sizes of the data shards alone; in files of format V1
-            at what describes the tensors.
-        strict: take warnings for damage.
-        jobs: how many threads may read; as many as there are processors by default.
-        on_progress: called now and then with the bytes that were read of one checkpoint, and how
-            many it will be.
+        path: anything that names a checkpoint; an open checkpoint; a SavedModel, with or without
+            variables; or a folder, for all checkpoints and other files in it.
+        fast: check only the indexes and the sizes of the data shards; of a V1 checkpoint only the
+            descriptions of the tensors.
+        strict: count warnings as damage.
+        jobs: how many threads may read; by default one for each processor.
+        on_progress: called now and then with the bytes read of one checkpoint, and their total.
 
     Raises:
         MissingFileError: there is no such checkpoint.

@@ -1,9 +1,8 @@
-"""Entries decoded many at once, by columns.
+"""Decoding thousands of entries at once, column by column.
 
-To decode an index entry by entry takes longer than to read and check its blocks. But the records of
-a checkpoint fall into a few forms, of the same dtype, shape and length. Put one behind another,
-those of one form are a table of bytes, and a column of that is a slice: it is checked and decoded
-in a few steps for thousands of entries.
+Decoding an index entry by entry takes longer than reading and checking its blocks. But most records
+share a few forms: the same dtype, shape and length. Joined, the records of one form are a table of
+bytes, and each of its columns is a slice, checked and decoded in a few steps.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from ckpttool.tensor.dtypes import DType
 from ckpttool.tensor.shape import Shape
 from ckpttool.tensor.slices import TensorSlice
 
-# Fewer of one form are decoded faster one by one.
+# A smaller group is decoded faster one by one.
 _FEWEST = 8
 _MOST_OFFSET_BYTES = 7
 _MOST_PLACE_BYTES = 3 + _MOST_OFFSET_BYTES  # shard and offset, with their tags
@@ -28,10 +27,10 @@ _LOW_BITS = bytes(byte & 0x7F for byte in range(0x100))
 
 
 class EntryColumns(NamedTuple):
-    """What a run of entries says; the attributes are those of `BundleEntry`, by position.
+    """The values of many entries: the attributes of `BundleEntry`, each as a sequence.
 
     Attributes:
-        slices: those of partitioned tensors alone.
+        slices: only of partitioned tensors.
     """
 
     dtypes: list[DType]
@@ -44,7 +43,7 @@ class EntryColumns(NamedTuple):
 
 
 class _Form(NamedTuple):
-    """What the records of one form say; the rest stands as in `EntryColumns`."""
+    """The values that all records of one form share, and columns as in `EntryColumns`."""
 
     dtype: DType
     shape: Shape
@@ -59,10 +58,10 @@ def decode_columns(decoder: EntryDecoder, records: Sequence[bytes]) -> EntryColu
 
     Args:
         decoder: of the bundle.
-        records: the entries as they are stored.
+        records: the stored entries.
 
     Raises:
-        CkptError: as `EntryDecoder.decode` says of one of them.
+        CkptError: as in `EntryDecoder.decode`, for any of them.
     """
     count = len(records)
     blank = [0] * count
@@ -70,7 +69,7 @@ def decode_columns(decoder: EntryDecoder, records: Sequence[bytes]) -> EntryColu
     shapes: list[Shape] = []
     shards, offsets, sizes, crcs = blank, blank[:], blank[:], blank[:]
     slices: dict[int, tuple[TensorSlice, ...]] = {}
-    # By position, where dtype and shape are to be found in the lists of those that occur.
+    # By position: indices into the lists of dtypes and shapes that occur.
     which = blank[:]
     for positions in _forms(records):
         form = _decode_form(decoder, [records[at] for at in positions])
@@ -106,19 +105,19 @@ def _forms(records: Sequence[bytes]) -> list[list[int]]:
     """Return the positions of the records of each form: of one length, dtype, shape, next tag."""
     forms: defaultdict[tuple[bytes, int], list[int]] = defaultdict(list)
     for at, data in enumerate(records):
-        # A record that is shorter than this supposes has a form of its own, and is looked at alone.
+        # A shorter record has a form of its own and is decoded alone.
         forms[data[: 5 + data[3]] if len(data) > 3 else data, len(data)].append(at)
     return list(forms.values())
 
 
 def _decode_form(decoder: EntryDecoder, records: Sequence[bytes]) -> _Form | None:
-    """Decode records of one form; None where they are not laid out as nearly all are."""
+    """Decode records of one form; None if they do not have the usual layout."""
     count, length = len(records), len(records[0])
     head = decoder.head(records[0]) if count >= _FEWEST else None
     if head is None or head.size is None:
         return None
     pos, end = 4 + records[0][3], length - 4 - len(head.tail)
-    # What has more than a shard and an offset may be of any length; it is not laid side by side.
+    # Records with more fields than shard and offset vary in length, so they are not joined.
     if not pos <= end <= pos + _MOST_PLACE_BYTES:
         return None
     table = b"".join(records)
@@ -145,16 +144,16 @@ def _decode_form(decoder: EntryDecoder, records: Sequence[bytes]) -> _Form | Non
 
 
 def _varints(columns: Sequence[bytes]) -> tuple[int, ...] | None:
-    """Decode varints that lie side by side, given by their first bytes, their second and so on.
+    """Decode varints of the same length, given by their first bytes, their second bytes and so on.
 
-    None where they do not all have so many bytes, or more than are handled here.
+    Returns None if their lengths differ, or are too long for this function.
     """
     if not 0 < len(columns) <= _MOST_OFFSET_BYTES or not columns[-1].isascii():
         return None
     if any(column.translate(None, _CONTINUED) for column in columns[:-1]):
         return None
     count = len(columns[0])
-    # One number with eight bytes for each varint, none of which takes more than seven: shifted,
+    # One big number with eight bytes for each varint, which has at most seven: shifted,
     # they do not run into one another.
     total = 0
     for at, column in enumerate(columns):

@@ -5,8 +5,8 @@ tab and a description if there is one. `_CKPT_COMPLETE=bash_source ckpt` prints 
 `zsh_source` and `fish_source`. Nothing here may fail or print an error while somebody types.
 
 The line is split here, and the scripts are our own, because click's scripts pass words as the shell
-split them: bash cuts at `=` and `:` and keeps quotes, so a quoted name, or one after `OLD=`, would
-find no candidate.
+split them, and bash cuts at `=` and `:`. With click 8.5 `--kind=we` finds no candidate, and
+`=net/l1/k` loses its mark.
 """
 
 from __future__ import annotations

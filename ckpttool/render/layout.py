@@ -43,7 +43,7 @@ def lay_out(
             # Blocks of more dimensions stand further apart.
             yield from [""] * opened
         axis = rank - 2 - opened
-        if number and axis >= 0 and _place(number, outer)[axis] == gaps[axis]:
+        if number and axis >= 0 and index_of_element(number, outer)[axis] == gaps[axis]:
             yield " " * (axis + 1) + _DOTS
             yield from [""] * opened
         lead = " " * (rank - 1 - opened) + "[" * (opened + 1) if number else "[" * rank
@@ -95,9 +95,10 @@ def _run_of(number: int, outer: Sequence[int], *, last: bool) -> int:
     return run
 
 
-def _place(number: int, outer: Sequence[int]) -> list[int]:
+def index_of_element(number: int, shape: Sequence[int]) -> list[int]:
+    """Return the index of an element by its number in C order."""
     place = []
-    for dim in reversed(outer):
+    for dim in reversed(shape):
         number, at = divmod(number, dim)
         place.append(at)
     return place[::-1]

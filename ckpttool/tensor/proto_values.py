@@ -13,8 +13,8 @@
 A message may have gigabytes, so it is never in memory as a whole; `proto_writing` writes them.
 Instead of the field of its dtype a message may have tensor_content=4, the elements as in memory.
 
-Hand-written in place of the protobuf library, which needs the whole message and a Python object
-for each element.
+Hand-written in place of the protobuf library, which needs the whole message and a second copy of
+its elements: for 10,000,000 int64 (80 MB as an array) 308 MiB instead of 104 MiB.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from ckpttool.query.diff.index import Fingerprint
-from ckpttool.query.rows import TensorRow
+from ckpttool.query.rows import TensorRow, short_name
 from ckpttool.storage.staging import StagedFiles
 
 _DIGITS = re.compile(r"([0-9]+)")
@@ -65,17 +65,12 @@ def find_renames(
     return sorted([*certain, *guesses], key=lambda rename: rename.a.key)
 
 
-def name_of(row: TensorRow) -> str:
-    """Return the object path of a tensor, or its key."""
-    return row.key if row.object_path is None else row.object_path
-
-
 def _guess(
     of_a: list[TensorRow], of_b: list[TensorRow], heads: dict[str, str]
 ) -> Iterator[tuple[TensorRow, TensorRow]]:
     """Yield the likely pairs among tensors of the same content."""
-    rest_a = {name_of(row): row for row in sorted(of_a, key=_natural)}
-    rest_b = {name_of(row): row for row in sorted(of_b, key=_natural)}
+    rest_a = {short_name(row): row for row in sorted(of_a, key=_natural)}
+    rest_b = {short_name(row): row for row in sorted(of_b, key=_natural)}
     for name in list(rest_a):
         new = _moved(name, heads)
         if new in rest_b:
@@ -99,7 +94,7 @@ def _heads(certain: Iterable[Rename]) -> dict[str, str]:
     """Return beginning of a name -> new one, by majority of the certain renames."""
     votes: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for rename in certain:
-        old, new = name_of(rename.a).split("/"), name_of(rename.b).split("/")
+        old, new = short_name(rename.a).split("/"), short_name(rename.b).split("/")
         while len(old) > 1 and len(new) > 1 and old[-1] == new[-1]:
             del old[-1], new[-1]
         votes["/".join(old)]["/".join(new)] += 1
@@ -126,7 +121,7 @@ def _part(name: str, count: int, *, from_end: bool) -> tuple[str, ...]:
 
 def _natural(row: TensorRow) -> list[tuple[int, str]]:
     """Return a sort key that puts `layer_9` before `layer_10`."""
-    parts = _DIGITS.split(name_of(row))
+    parts = _DIGITS.split(short_name(row))
     # Longer digits are larger numbers once zeros are off, whatever the length int() would take.
     return [
         (len(part.lstrip("0")), part.lstrip("0")) if at % 2 else (0, part)

@@ -14,7 +14,7 @@ from ckpttool.query.values.variants import InnerTensor, PartialShape, VariantDet
 from ckpttool.render import humanize
 from ckpttool.render.cells import alarm_style, kind_style
 from ckpttool.render.console import Terminal
-from ckpttool.render.layout import lay_out
+from ckpttool.render.layout import index_of_element, lay_out
 from ckpttool.render.show.json import write_details_json, write_details_jsonl
 from ckpttool.render.show.statistics import write_statistics
 from ckpttool.render.table import RowFormat
@@ -127,7 +127,9 @@ def _statistics(summary: Statistics) -> Iterator[Piece]:
 def _variants(content: Variants, width: int) -> Iterator[str]:
     scalar = content.shape == ()
     for number, element in enumerate(content.elements):
-        label = "" if scalar else f"[{', '.join(map(str, _place(number, content.shape)))}] "
+        label = (
+            "" if scalar else f"[{', '.join(map(str, index_of_element(number, content.shape)))}] "
+        )
         yield from _variant(element, label, 0, width)
     total = 1
     for dim in content.shape:
@@ -176,15 +178,6 @@ def _partial_shape(shape: PartialShape) -> str:
     if shape is None:
         return "of any shape"
     return f"[{', '.join('?' if dim is None else str(dim) for dim in shape)}]"
-
-
-def _place(number: int, shape: Sequence[int]) -> list[int]:
-    """Return the index of an element by its number in C order."""
-    place = []
-    for dim in reversed(shape):
-        number, at = divmod(number, dim)
-        place.append(at)
-    return place[::-1]
 
 
 def _graph(content: GraphDetail, terminal: Terminal) -> Iterator[str]:

@@ -177,17 +177,18 @@ def _side_by_side(
 def _folded(
     cells: Cells, columns: Sequence[Column], widths: Sequence[int], limit: int, terminal: Terminal
 ) -> Iterator[str]:
-    for number, (name, *others) in enumerate(zip(*cells, strict=True)):
+    for number, row in enumerate(zip(*cells, strict=True)):
+        name, *others = row
         heading = number == 0
         if text_width(name) > widths[0]:
             for piece in fold(name, limit, indent=INDENT * 2):
-                yield _cell(piece, columns[0], 0, terminal, heading=heading).rstrip()
+                yield _cell(piece, columns[0], 0, terminal, heading=heading, of=row[0])
             name = ""
         pieces = [fold(text, width) for text, width in zip(others, widths[1:], strict=True)]
         for line in zip_longest([name], *pieces, fillvalue=""):
             yield _GAP.join(
-                _cell(text, column, width, terminal, heading=heading)
-                for text, column, width in zip(line, columns, widths, strict=True)
+                _cell(text, column, width, terminal, heading=heading, of=whole)
+                for text, column, width, whole in zip(line, columns, widths, row, strict=True)
             ).rstrip()
 
 
@@ -198,7 +199,7 @@ def _stacked(
     aligned = sum(widths[1:]) + len(_GAP) * (len(widths) - 2) <= room
     for number, (name, *others) in enumerate(zip(*cells, strict=True)):
         for piece in fold(name, limit, indent=INDENT * 2):
-            yield _cell(piece, columns[0], 0, terminal, heading=number == 0)
+            yield _cell(piece, columns[0], 0, terminal, heading=number == 0, of=name)
         line, used = "", 0
         for text, column, width in zip(others, columns[1:], widths[1:], strict=True):
             if text == NOTHING and column.least is not None and not aligned:
@@ -208,7 +209,7 @@ def _stacked(
                 if used and used + len(_GAP) + wide > room:
                     yield (INDENT + line).rstrip()
                     line, used = "", 0
-                shown = _cell(piece, column, wide, terminal, heading=number == 0)
+                shown = _cell(piece, column, wide, terminal, heading=number == 0, of=text)
                 line += _GAP * bool(used) + shown
                 used += len(_GAP) * bool(used) + wide
         if line:
@@ -222,7 +223,7 @@ def _padded(
     styled = terminal.color and column.style
     if heading or styled or not all(map(str.isascii, texts)):
         return [
-            _cell(text, column, width, terminal, heading=heading and number == 0)
+            _cell(text, column, width, terminal, heading=heading and number == 0, of=text)
             for number, text in enumerate(texts)
         ]
     if column.align == "right":
@@ -230,7 +231,10 @@ def _padded(
     return [text.ljust(width) for text in texts]
 
 
-def _cell(text: str, column: Column, width: int, terminal: Terminal, *, heading: bool) -> str:
+def _cell(
+    text: str, column: Column, width: int, terminal: Terminal, *, heading: bool, of: str
+) -> str:
+    """Return a line of a cell in its width; `of` is the text of the whole cell."""
     space = " " * (width - text_width(text))
-    shown = terminal.style(text, "bold" if heading else column.style_of(text))
+    shown = terminal.style(text, "bold" if heading else column.style_of(of))
     return space + shown if column.align == "right" else shown + space

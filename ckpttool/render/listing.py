@@ -52,15 +52,17 @@ _FOLDED = (
 )
 _CHECKPOINT = (
     Column("checkpoint", fold=True),
-    Column("latest", human=lambda latest: "latest" if latest else "", style="green"),
-    Column("saved"),
+    Column("latest"),
+    Column("saved", human=lambda moment: moment[:16]),  # the seconds are for programs
     Column("step", align="right"),
     Column("format"),
     Column("tensors", align="right", human=humanize.number),
     _BYTES,
-    Column("complete", human=lambda complete: "complete" if complete else "INCOMPLETE"),
+    Column("complete"),
     Column("missing", fold=True),
 )
+_STATUS_STYLES = {"latest": "green", "complete": ""}
+_STATUS = Column("status", fold=True, style=lambda text: _STATUS_STYLES.get(text, "bold red"))
 
 
 def write_listing(
@@ -109,7 +111,7 @@ def write_listing(
         write_rows(scopes, _SCOPE, rows, stream, terminal=terminal)
     elif folded is not None:
         write_rows(folded, _FOLDED, rows, stream, terminal=terminal)
-    else:
+    elif listing.rows or format != "table":  # a heading alone would look like a mistake
         left_out = _write_tensors(listing, rows, stream, terminal, long=long, keys=keys)
     if format == "table":
         _write_totals(listing, stream, terminal, left_out)
@@ -159,11 +161,11 @@ def _write_tensors(
 def write_checkpoints(
     rows: Sequence[CheckpointRow], format: RowFormat, stream: TextIO, terminal: Terminal
 ) -> None:
-    """Write the checkpoints of a folder as rows."""
+    """Write the checkpoints of a folder as rows; people read one status in place of three cells."""
     if format == "jsonl":
         write_jsonl(map(_checkpoint_document, rows), stream)
         return
-    cells = (
+    cells: Iterator[tuple[object, ...]] = (
         (
             row.name,
             row.latest,
@@ -177,7 +179,26 @@ def write_checkpoints(
         )
         for row in rows
     )
-    write_rows(cells, _CHECKPOINT, format, stream, terminal=terminal)
+    columns: tuple[Column, ...] = _CHECKPOINT
+    if format in ("table", "markdown"):
+        name, _, saved, step, form, *sums = columns[:-2]
+        # Of the old format there is hardly ever any.
+        legacy = any(row.generation != "V2" for row in rows)
+        columns = (name, saved, step, *([form] if legacy else []), *sums, _STATUS)
+        cells = (
+            (cell[0], *cell[2:4], *(cell[4:5] if legacy else ()), *cell[5:7], _status(row))
+            for cell, row in zip(cells, rows, strict=True)
+        )
+    write_rows(cells, columns, format, stream, terminal=terminal)
+
+
+def _status(row: CheckpointRow) -> str:
+    """Return the state of a checkpoint in words."""
+    if row.complete:
+        return "latest" if row.latest else "complete"
+    text = "latest, missing " if row.latest else "missing "
+    more = len(row.missing) - 1
+    return text + row.missing[0] + (f", and {more} more" if more else "")
 
 
 def write_folder_document(

@@ -14,6 +14,7 @@ import pytest
 from tests.support.command import ckpt, shell
 from tests.support.fixtures import FIXTURES, bundle
 from tests.support.schemas import load_schema, validate
+from tests.support.wild import WILD
 
 FOLDER = os.path.join(FIXTURES, "v2/tf2.21/guide_legacy_adam/tf_ckpts")
 GUIDE = os.path.join(FOLDER, "ckpt-5")
@@ -167,6 +168,33 @@ def test_checkpoints_alone() -> None:
         assert done.code == 0 and "ckpt-4" in done.out
     # Any address of a checkpoint stands for its folder.
     assert document("-d", GUIDE + ".index")["checkpoints"] == found["checkpoints"]
+
+
+def test_a_table_of_checkpoints_has_one_status(tmp_path: Path) -> None:
+    shutil.copytree(FOLDER, tmp_path / "run")
+    os.truncate(tmp_path / "run/ckpt-3.data-00000-of-00001", 100)
+    os.unlink(tmp_path / "run/ckpt-5.data-00000-of-00001")
+    words = ("ls", "-d", "run", "--format", "table")
+    done = ckpt(*words, folder=os.fspath(tmp_path), environ={"COLUMNS": "80"})
+    head, *rows = done.out.splitlines()
+    assert head.split() == ["checkpoint", "saved", "step", "tensors", "bytes", "status"]
+    assert max(map(len, [head, *rows])) <= 80
+    assert " ".join(done.out.split()).count("latest, missing ckpt-5.data-00000-of-00001") == 1
+    wide = ckpt(*words, folder=os.fspath(tmp_path), environ={"COLUMNS": "200", "FORCE_COLOR": "1"})
+    _, first, second, last = wide.out.splitlines()
+    assert first.endswith(" bytes at the end of ckpt-3.data-00000-of-00001\x1b[0m")
+    assert "\x1b[1;31mmissing" in first and second.endswith("  complete")
+    assert last.endswith("\x1b[1;31mlatest, missing ckpt-5.data-00000-of-00001\x1b[0m")
+
+
+def test_no_heading_without_rows() -> None:
+    model = os.fspath(WILD / "t2onnx_no_variables")
+    if not os.path.exists(model):
+        pytest.skip("no artefacts of others here")
+    done = ckpt("ls", model, "--format", "table")
+    assert done.out == "0 tensors, 0 elements, 0 B\n"
+    done = ckpt("ls", "-d", model)
+    assert (done.code, done.out) == (2, "") and "a SavedModel without variables" in done.err
 
 
 def test_views() -> None:

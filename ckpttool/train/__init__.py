@@ -9,6 +9,9 @@ module      objects whose attributes are edges
 containers  lists, dicts and tuples on attributes
 variable    an array with a name that keeps its buffer
 slots       owners of slot variables, such as optimizers
+carried     what the program does not know, kept to be saved again
+plain       plain objects and trees, with the arrays in them
+adoption    the memory of other libraries' arrays
 states      state as bytes, or as a dict of tensors
 initial     the array of a new variable, with the dtype that TensorFlow would give it
 """

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 import weakref
 from typing import Any
 
 import numpy as np
 
-from ckpttool.errors import UnsavedWarning, UntrackableError
+from ckpttool.bundle.naming import index_path
+from ckpttool.errors import DestinationError, UnsavedWarning, UntrackableError
 from ckpttool.storage.paths import StrPath, path_text
 from ckpttool.train.containers import node_of
 from ckpttool.train.module import Module
 from ckpttool.train.options import CheckpointOptions, call_after_writing
 from ckpttool.train.saving import write_latest, write_snapshot
 from ckpttool.train.snapshot import snapshot_of
-from ckpttool.train.trackable import Trackable, edges_at, resume, track
+from ckpttool.train.trackable import Trackable, add_edge, edges_at, resume
 from ckpttool.train.variable import Variable
 
 SAVE_COUNTER = "save_counter"
@@ -52,7 +54,7 @@ class Checkpoint(Module):
             state[_COUNTER] = counter
         if node_of(root) is not None:
             # Where this object is part of another checkpoint, TensorFlow has this edge first.
-            track(self, "_root", node)
+            add_edge(self, "_root", node)
         # The root itself is not held here: it may have been given as a weak reference.
         attached: list[tuple[str, Trackable | None]] = []
         for name, value in sorted({**kwargs, "root": root}.items()):
@@ -94,7 +96,7 @@ class Checkpoint(Module):
         if counter is None:
             counter = Variable(np.int64(0), trainable=False, name=SAVE_COUNTER)
             root, _ = self._tracked_root()
-            track(self, SAVE_COUNTER, counter)
+            add_edge(self, SAVE_COUNTER, counter)
             if root is not self:
                 resume(root, SAVE_COUNTER, counter)
                 self.__dict__[_ATTACHED].append((SAVE_COUNTER, counter))
@@ -147,6 +149,27 @@ class Checkpoint(Module):
         call_after_writing(options, path)
         write_latest(path)
         return path
+
+
+def save_weights(
+    root: Any, path: StrPath, overwrite: bool = True, options: CheckpointOptions | None = None
+) -> None:
+    """Save an object as a Keras model's method of that name does, and name it as the latest.
+
+    Args:
+        root: the object, which becomes the root.
+        path: of the checkpoint, without the endings of its files.
+        overwrite: replace a checkpoint of that name.
+        options: how to save.
+
+    Raises:
+        DestinationError: there is one, and it must not be replaced.
+        CkptError: as of `Checkpoint.write`.
+    """
+    prefix = path_text(path)
+    if not overwrite and os.path.lexists(index_path(prefix)):
+        raise DestinationError("already exists", path=index_path(prefix))
+    write_latest(Checkpoint(root).write(prefix, options))
 
 
 def _dereferenced(value: Any, name: str) -> Trackable:

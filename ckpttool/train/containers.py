@@ -28,7 +28,7 @@ from typing import Any, SupportsIndex, cast
 from weakref import WeakValueDictionary
 
 from ckpttool.errors import ContainerChangedError
-from ckpttool.train.trackable import Trackable, track, tracking
+from ckpttool.train.trackable import Trackable, add_edge, tracking
 
 _WAYS_OUT = "only append to it, or assign it as NoDependency(…), which is not tracked"
 _OUTSIDE = "its contents were changed without the wrapper that stands for it"
@@ -118,7 +118,7 @@ class _Container(Trackable):
         """Track a value as far as it is trackable; return what is stored for it."""
         stored, node = wrapped(value)
         if node is not None:
-            track(self, name, node)
+            add_edge(self, name, node)
         return stored
 
     def _mark(self, what: str) -> None:
@@ -501,7 +501,7 @@ class TupleNode(_Container):
         for names in (fields or (), map(str, range(len(items)))):
             for name, (_, node) in zip(names, items, strict=False):
                 if node is not None:
-                    track(self, str(name), node)
+                    add_edge(self, str(name), node)
 
     def _kind(self) -> str:
         return "tuple"

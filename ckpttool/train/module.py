@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ckpttool.train.containers import wrapped
-from ckpttool.train.trackable import Trackable, track, untrack
+from ckpttool.train.trackable import Trackable, add_edge, remove_edge
 
 _ABSENT = object()
 
@@ -18,14 +18,18 @@ class Module(Trackable):
     leaves the old edge: only `del` removes it.
     """
 
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any: ...
+
     def __setattr__(self, name: str, value: Any) -> None:
         if getattr(self, name, _ABSENT) is value:
             return
         stored, node = wrapped(value)
         if node is not None:
-            track(self, name, node)
+            add_edge(self, name, node)
         super().__setattr__(name, stored)
 
     def __delattr__(self, name: str) -> None:
         super().__delattr__(name)
-        untrack(self, name)
+        remove_edge(self, name)

@@ -14,6 +14,8 @@ from ckpttool.errors import UntrackableError
 from ckpttool.objects.graph import Attribute, Edge, Node, ObjectGraph, SlotVariable, with_values
 from ckpttool.objects.keys import GRAPH_KEY, attribute_key, escape, slot_path
 from ckpttool.tensor.values import object_array
+from ckpttool.train.carried import Carried
+from ckpttool.train.states import PYTHON_STATE
 from ckpttool.train.trackable import Trackable, edges_at, owns_slots
 
 if TYPE_CHECKING:
@@ -132,13 +134,10 @@ def snapshot_of(root: Trackable, attached: Attached = (), *, copy: bool = False)
     states: list[tuple[str, Array]] = []
     out = []
     for node_id, (node, path) in enumerate(zip(nodes, paths, strict=True)):
-        attributes = []
-        for name, value in node._trackable_read().items():
-            key = attribute_key(path, name)
-            attributes.append(Attribute(name, node._trackable_full_name, key))
-            (states if node._trackable_any_name else tensors).append(
-                (key, value.copy() if copy else value)
-            )
+        attributes, values = _stored(node, path)
+        if copy:
+            values = [(key, value.copy()) for key, value in values]
+        (states if _is_state(node, attributes) else tensors).extend(values)
         children = reached.edges[node_id] if node_id < len(reached.edges) else ()
         out.append(
             Node(
@@ -146,8 +145,28 @@ def snapshot_of(root: Trackable, attached: Attached = (), *, copy: bool = False)
                 children,
                 tuple(attributes),
                 tuple(slots.get(node_id, ())),
+                node._carried_saver if isinstance(node, Carried) else None,
                 has_values=False,
             )
         )
     graph = ObjectGraph(with_values(tuple(out), before=tuple(out)))
     return Snapshot(graph, [*tensors, *states, (GRAPH_KEY, object_array([graph.to_bytes()], ()))])
+
+
+def _stored(node: Trackable, path: str) -> tuple[list[Attribute], list[tuple[str, Array]]]:
+    """Return the attributes of an object and its tensors."""
+    if isinstance(node, Carried):
+        return node._stored(path)
+    attributes, values = [], []
+    for name, value in node._trackable_read().items():
+        key = attribute_key(path, name)
+        attributes.append(Attribute(name, node._trackable_full_name, key))
+        values.append((key, value))
+    return attributes, values
+
+
+def _is_state(node: Trackable, attributes: list[Attribute]) -> bool:
+    """Tell whether the values of an object come after those of all variables."""
+    if isinstance(node, Carried):
+        return [one.name for one in attributes] == [PYTHON_STATE]
+    return node._trackable_any_name

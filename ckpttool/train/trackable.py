@@ -14,15 +14,20 @@ by this protocol alone:
                                  against its spec; does not fail where values fit
     x._trackable_full_name       of a variable: its name in the program; else empty
     x._trackable_any_name        it takes the first attribute of a node, whatever its name
-    x._trackable_child(name)     for an edge that it lacks: an object to make for it, or None
+    x._trackable_child(name)     for an edge that it lacks: an object that it makes for it and has
+                                 an edge to from now on, or None
+    x._trackable_waits           restores wait in it for edges that it lacks
     owns_slots(x)                whether `get_slot_names`, `get_slot` and `create_slot` are there
 
 Attribute names are as in the node of the graph: unescaped for the key, except that the names of a
 tensor dict are escaped once there.
 
 Restoring leaves a `PendingRestore` for what is not there yet: under the name of an edge in
-`tracking(x).pending`, or for everything tracked later in `tracking(x).inherited`, or for a slot of
-a variable in `tracking(x).pending_slots`. `track` and `resume_slot` take them, newest load first.
+`tracking(x).pending`, or for everything tracked later in `tracking(x).inherited`, or for a slot
+of a variable in `tracking(x).pending_slots`. `add_edge` and `resume_slot` take them, newest load
+first.
+
+A `Carried` is filled by its method `carry` instead: it takes all attributes of a node.
 
 Objects are compared by identity throughout: containers may be equal, falsy and unhashable.
 """
@@ -112,6 +117,7 @@ class Trackable:
     __slots__ = ("__dict__", "__weakref__")
 
     _trackable_any_name: ClassVar[bool] = False
+    _trackable_waits: ClassVar[bool] = True
 
     @property
     def _trackable_full_name(self) -> str:
@@ -143,7 +149,7 @@ def tracking(node: Trackable) -> Tracking:
     return state
 
 
-def track(parent: Trackable, name: str, child: Trackable) -> None:
+def add_edge(parent: Trackable, name: str, child: Trackable) -> None:
     """Make an edge.
 
     A new name comes last and gets the restores that are pending for it. A name that is there keeps
@@ -196,7 +202,7 @@ def edges_at(node: Trackable, path: str) -> Mapping[str, Trackable]:
         raise
 
 
-def untrack(parent: Trackable, name: str) -> None:
+def remove_edge(parent: Trackable, name: str) -> None:
     """Remove an edge; without one, do nothing."""
     tracking(parent).edges.pop(name, None)
 

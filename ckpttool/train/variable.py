@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ckpttool.objects.keys import VARIABLE_VALUE
-from ckpttool.tensor.dtypes import STRING, DType
+from ckpttool.tensor.dtypes import STRING, DType, dtype_of_array
+from ckpttool.train.adoption import adopted
 from ckpttool.train.initial import as_dtype, initial_array
 from ckpttool.train.trackable import OpenShape, Trackable, ValueSpec, shape_fits
 
@@ -27,11 +28,13 @@ class Variable(Trackable):
         name: its name in the checkpoint; need not be unique.
         dtype: convert the value to it: TensorFlow's name of a dtype, or NumPy's.
         shape: None in it lets that dimension have any length, now and later.
-        copy: False to use the memory of the value itself instead of a copy.
+        copy: False to use the memory of the value itself: of an array of NumPy, or of one of any
+            library that gives it through DLPack or `__array__`, such as a parameter of PyTorch.
+            Restoring writes there.
 
     Raises:
         TypeError: the value does not go with the dtype.
-        ValueError: it does not go with the shape.
+        ValueError: it does not go with the shape, or has no memory that can be used.
     """
 
     def __init__(
@@ -49,8 +52,13 @@ class Variable(Trackable):
         if callable(initial_value):
             initial_value = initial_value()
         wanted = None if dtype is None else as_dtype(dtype)
-        array, self._dtype = initial_array(initial_value, wanted)
-        self._array = np.array(array, order="C")
+        if copy:
+            array, self._dtype = initial_array(initial_value, wanted)
+            array = np.array(array, order="C")
+        else:
+            array = adopted(initial_value)
+            self._dtype = _dtype_as_it_is(array, wanted)
+        self._array = array
         self._shape: OpenShape = array.shape if shape is None else tuple(shape)
         if not shape_fits(self._shape, array.shape):
             raise ValueError(
@@ -190,6 +198,13 @@ class Variable(Trackable):
             f"<Variable {self.name!r} shape={_shape_text(self._shape)} dtype={self._dtype} "
             f"value={np.array2string(self._array, threshold=20)}>"
         )
+
+
+def _dtype_as_it_is(array: Array, wanted: DType | None) -> DType:
+    found = dtype_of_array(array)
+    if wanted not in (None, found) or array.dtype != found.numpy_dtype:
+        raise ValueError(f"memory of NumPy's {array.dtype} cannot be used for {wanted or found}")
+    return found
 
 
 def _shape_text(shape: OpenShape) -> str:

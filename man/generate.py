@@ -8,19 +8,25 @@ Replaces the title line of each page and the text between two marks:
     ...
     .\" END options
 
-The rest of a page is written by hand.
+The rest of a page is written by hand. Then the pages are written as Markdown, each beside itself,
+for people who read them on the web: README.md lists them.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+import sys
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import click
 
 from ckpttool import __version__
 from ckpttool.cli.main import COMMANDS, cli
+
+if __name__ == "__main__":  # run as a file, with its own folder on the path
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from man import markdown
 
 PAGES = Path(__file__).resolve().parent
 # The day of the release. It is fixed, so that every build makes the same pages.
@@ -46,13 +52,33 @@ _SPELLINGS = {
 
 
 def main() -> None:
-    """Update every page and print the names of those that changed."""
-    for path in pages():
-        old = path.read_text(encoding="ascii")
-        new = refreshed(path.name, old)
-        if new != old:
-            path.write_text(new, encoding="ascii")
+    """Update every page and its Markdown, and print the names of the files that changed."""
+    texts = {path: refreshed(path.name, path.read_text(encoding="ascii")) for path in pages()}
+    for path, text in {**texts, **on_the_web({path.name: texts[path] for path in texts})}.items():
+        if not path.exists() or path.read_text(encoding="ascii") != text:
+            path.write_text(text, encoding="ascii")
             print(path.relative_to(PAGES.parent))
+
+
+def on_the_web(sources: Mapping[str, str]) -> dict[Path, str]:
+    """Return the Markdown files with their contents.
+
+    Args:
+        sources: the pages by file name.
+    """
+    lines = [
+        "# Manual",
+        "",
+        "Made from the manual pages by `python man/generate.py`; do not edit these files.",
+        "",
+    ]
+    found = {}
+    for name, source in sources.items():
+        text = found[PAGES / f"{name}.md"] = markdown.page(source, sources)
+        purpose = text.partition("## Name\n\n")[2].partition("\n\n")[0].partition(" - ")[2]
+        stem, section = name.rsplit(".", 1)
+        lines.append(f"- [{stem}({section})]({name}.md): {' '.join(purpose.split())}")
+    return {**found, PAGES / "README.md": "\n".join([*lines, ""])}
 
 
 def pages() -> list[Path]:

@@ -13,6 +13,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import markdown_it
 import numpy as np
 import pytest
 
@@ -25,7 +26,7 @@ from ckpttool.render.console import describe
 from ckpttool.tensor.dtypes import DTYPES
 from ckpttool.tensor.slices import encode_slice_key
 from ckpttool.tensor.strings import encode_strings
-from man import examples, generate
+from man import examples, generate, markdown
 from tests.support.slices import parse_slice
 
 PAGES = {path.name: path.read_text(encoding="utf-8") for path in generate.pages()}
@@ -274,6 +275,55 @@ def test_mandoc_has_nothing_to_say(name: str) -> None:
         ["mandoc", "-Tlint", generate.PAGES / name], capture_output=True, encoding="utf-8"
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_markdown_is_up_to_date() -> None:
+    for path, text in generate.on_the_web(PAGES).items():
+        assert path.read_text(encoding="ascii") == text, "run: python man/generate.py"
+    there = {path.name for path in generate.PAGES.glob("*.md")}
+    assert there == {"README.md", *(f"{name}.md" for name in PAGES)}
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_markdown_has_every_word_of_the_page(name: str) -> None:
+    tokens = markdown_it.MarkdownIt("commonmark").parse(
+        (generate.PAGES / f"{name}.md").read_text(encoding="ascii")
+    )
+    seen = []
+    for token in tokens:
+        for each in token.children or [token]:
+            broken = each.type in ("softbreak", "hardbreak", "paragraph_open", "heading_open")
+            seen.append(" " if broken else each.content)
+        assert token.type not in ("html_block", "ordered_list_open", "hr", "blockquote_open")
+    text = "".join("".join(seen).split())
+    page = PAGES[name].partition("\n")[2]  # without the title line
+    requests = re.compile(r"^\.(?:EX|EE|PP|TP|IP|RS|RE|SH|SS|br|nr|nh|ad|[BIR]{1,2})\b ?(.*)$")
+    expected = []
+    for source in page.splitlines():
+        is_text = not source.startswith(".") or source.startswith('.\\"')
+        line = plain(source if is_text else source.replace('"', ""))
+        found = requests.match(line)
+        argument = line if found is None else found[1]
+        if line.startswith((".nr", ".nh", ".ad", ".RS", ".IP")):
+            continue
+        expected.append(argument.capitalize() if line.startswith(".SH") else argument)
+    stem, section_number = name.rsplit(".", 1)
+    assert text == f"{stem}({section_number})" + "".join("".join(expected).split())
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_links_between_pages_lead_somewhere(name: str) -> None:
+    text = (generate.PAGES / f"{name}.md").read_text(encoding="ascii")
+    targets = set(re.findall(r"\]\(([^)]+)\)", re.sub(r"```(?s:.*?)```", "", text)))
+    assert targets and all((generate.PAGES / target).exists() for target in targets)
+
+
+def test_markdown_knows_every_request() -> None:
+    with pytest.raises(ValueError, match=r"no Markdown for \.TS"):
+        markdown.page(".TS\n", [])
+    assert markdown.page("1. no list\n.PP\n# no heading\n.PP\n\\fBa`b\\fR_c_\n", []) == (
+        "1\\. no list\n\n\\# no heading\n\n``a`b``\\_c\\_\n"
+    )
 
 
 def members(schema: object) -> Iterator[str]:

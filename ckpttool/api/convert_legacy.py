@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from typing import TextIO
 
@@ -285,13 +285,12 @@ def _convert_checkpoints(source: str, typed: str | None, wanted: _Wanted) -> Con
     """
     output = unused_place(source) if typed is None else typed
     done: list[Converted] = []
-    with ExitStack() as stack:
-        like = stack.enter_context(opened(wanted.like)) if wanted.like else None
+    with nullcontext() if wanted.like is None else opened(wanted.like) as like:
 
         def plan_of(ckpt: Checkpoint, target: WriteTarget) -> _Planned:
             return _planned(ckpt, target, like, wanted)
 
-        prepared = stack.enter_context(PreparedTargets(source, output, plan_of, wanted.how))
+        prepared = PreparedTargets(source, output, plan_of, wanted.how)
         if all(each.unchanged for each in prepared.planned):
             raise SurgeryError("already in that form", path=source)
         for each in prepared.write(dry_run=wanted.dry_run, on_progress=wanted.on_progress):

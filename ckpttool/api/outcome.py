@@ -258,16 +258,16 @@ def write_plans(
         return _Planned(plan, options, source, untouched)
 
     done = []
-    with PreparedTargets(path, output, planned, options) as prepared:
-        if not prepared.whole:
-            raise MissingFileError("no checkpoints in the folder itself", path=path)
-        errors = [each.untouched for each in prepared.planned]
-        if errors[0] is not None and all(errors):
-            raise errors[0]
-        for each in prepared.write(dry_run=dry_run, on_progress=how.get("on_progress")):
-            to = None if destination is None and not in_place else each.target.place
-            source, plan = each.planned.source, each.planned.plan
-            done.append(Outcome(command, source, plan, to, each.receipt, dry_run=dry_run))
-            if on_done is not None:
-                on_done(done[-1])
+    prepared = PreparedTargets(path, output, planned, options)
+    if not prepared.whole:
+        raise MissingFileError("no checkpoints in the folder itself", path=path)
+    errors = [each.untouched for each in prepared.planned]
+    if errors[0] is not None and all(errors):
+        raise errors[0]
+    for each in prepared.write(dry_run=dry_run, on_progress=how.get("on_progress")):
+        to = None if destination is None and not in_place else each.target.place
+        source, plan = each.planned.source, each.planned.plan
+        done.append(Outcome(command, source, plan, to, each.receipt, dry_run=dry_run))
+        if on_done is not None:
+            on_done(done[-1])
     return Outcomes(command, done, dry_run=dry_run, state=prepared.state, notes=prepared.notes)

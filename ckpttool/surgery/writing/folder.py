@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Generic, TypeVar
@@ -26,9 +25,6 @@ from ckpttool.surgery.writing.companions import modified
 from ckpttool.surgery.writing.destination import destination_prefix
 from ckpttool.surgery.writing.prepare import Prepared, WriteOptions, prepare
 from ckpttool.surgery.writing.receipt import Receipt
-
-# More sources are not kept open at a time; those of the rest are planned anew to be written.
-_MOST_OPEN = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +50,7 @@ class Planned:
     """What becomes of a checkpoint.
 
     Attributes:
-        plan: the plan; its source must stay open until it is written.
+        plan: the plan.
         options: how to write it.
     """
 
@@ -147,28 +143,16 @@ class PreparedTargets(Generic[P]):
     ) -> None:
         self._targets = targets = find_sources(path, output)
         self._plan_of = plan_of
-        self.planned: list[P] = []
         self.state: str | None = None
         self.notes: list[str] = []
-        with ExitStack() as stack:
-            self._open = [self._prepare(each, stack) for each in targets[:_MOST_OPEN]]
-            self.planned += [planned for planned, _ in self._open]
-            for target in targets[_MOST_OPEN:]:
-                with ExitStack() as alone:
-                    self.planned.append(self._prepare(target, alone)[0])
-            self._carried: CarriedState | None = None
-            folder = os.path.normpath(path if output is None else output)
-            self.whole = os.path.normpath(os.path.dirname(targets[0].place)) == folder
-            if output is not None and self.whole and not how.update_state:
-                self._carried = carried_state(path, output, force=how.force)
-            self._stack = stack.pop_all()
-        self._open.reverse()
-
-    def __enter__(self) -> PreparedTargets[P]:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._stack.close()
+        prepared = [self._prepare(each) for each in targets]
+        self.planned: list[P] = [planned for planned, _ in prepared]
+        self._prepared = [each for _, each in prepared]
+        self._carried: CarriedState | None = None
+        folder = os.path.normpath(path if output is None else output)
+        self.whole = os.path.normpath(os.path.dirname(targets[0].place)) == folder
+        if output is not None and self.whole and not how.update_state:
+            self._carried = carried_state(path, output, force=how.force)
 
     def write(self, *, dry_run: bool, on_progress: Progress | None) -> Iterator[WrittenTarget[P]]:
         """Write one after the other.
@@ -181,23 +165,22 @@ class PreparedTargets(Generic[P]):
             CkptError: one cannot be written. Those before it are, and the message says so.
         """
         done: list[WrittenTarget[P]] = []
-        for target in self._targets:
-            with ExitStack() as stack:
-                try:
-                    planned, prepared = (
-                        self._open.pop() if self._open else self._prepare(target, stack)
-                    )
+        for target, planned, prepared in zip(
+            self._targets, self.planned, self._prepared, strict=True
+        ):
+            try:
+                with planned.plan.source:
                     if dry_run:
                         receipt = prepared.receipt()
                     else:
                         receipt = prepared.write(on_progress=on_progress)
-                except CkptError as error:
-                    if done and not dry_run:
-                        count = f"{len(done)} of {len(self._targets)}"
-                        error.message += f"; {count} checkpoints are written"
-                    raise
-                done.append(WrittenTarget(target, planned, prepared, receipt))
-                yield done[-1]
+            except CkptError as error:
+                if done and not dry_run:
+                    count = f"{len(done)} of {len(self._targets)}"
+                    error.message += f"; {count} checkpoints are written"
+                raise
+            done.append(WrittenTarget(target, planned, prepared, receipt))
+            yield done[-1]
         if self.whole and not dry_run:
             self._write_state(done)
 
@@ -220,10 +203,12 @@ class PreparedTargets(Generic[P]):
         if self.state is not None:
             self.notes.append(f"wrote {self.state}")
 
-    def _prepare(self, target: WriteTarget, stack: ExitStack) -> tuple[P, Prepared]:
-        source = stack.enter_context(Checkpoint(target.location))
-        planned = self._plan_of(source, target)
-        return planned, prepare(planned.plan, target.prefix, planned.options)
+    def _prepare(self, target: WriteTarget) -> tuple[P, Prepared]:
+        # Closed until it is written, since a process may not have as many files open. Reading opens
+        # the files again, and those that changed since are refused.
+        with Checkpoint(target.location) as source:
+            planned = self._plan_of(source, target)
+            return planned, prepare(planned.plan, target.prefix, planned.options)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import os
+import resource
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.checkpoint.state import CheckpointState, format_state, read_state
 from ckpttool.errors import CkptError, DestinationError, MissingFileError, SurgeryError
-from ckpttool.surgery.writing.folder import CarriedState, carried_state, find_sources
+from ckpttool.surgery.plan import Plan
+from ckpttool.surgery.writing.folder import (
+    CarriedState,
+    Planned,
+    PreparedTargets,
+    WriteTarget,
+    carried_state,
+    find_sources,
+)
+from ckpttool.surgery.writing.prepare import WriteOptions
 from tests.support.conversions import SHARDED, SINGLE, copy_v1, write_v1
 from tests.support.exports import export_path
 from tests.support.fixtures import FIXTURES
@@ -139,3 +150,54 @@ def test_state_files_that_are_there(tmp_path: Path) -> None:
     assert state is not None
     state.write({"model.ckpt-3": "model.ckpt-3"}, timed=False)
     assert read_state(str(tmp_path / "out")).model_checkpoint_path == "model.ckpt-3"
+
+
+@pytest.mark.parametrize("v1", [True, False])
+def test_each_is_planned_once_and_few_files_are_open(v1: bool, tmp_path: Path) -> None:
+    source, out = tmp_path / "src", tmp_path / "out"
+    source.mkdir()
+    for number in range(100):
+        if v1:
+            write_v1(source / f"m-{number}", {"w": np.full(2, number)})
+        else:
+            Bundle().add(b"w", 3, [1], bytes((number, 0, 0, 0))).write(source / f"m-{number}")
+    planned: list[str] = []
+
+    def plan(ckpt: Checkpoint, target: WriteTarget) -> Planned:
+        planned.append(target.place)
+        return Planned(Plan.of(ckpt), WriteOptions())
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) + 30, hard))
+    try:
+        prepared = PreparedTargets(str(source), str(out), plan, WriteOptions())
+        done = list(prepared.write(dry_run=False, on_progress=None))
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert planned == [each.target.place for each in done]
+    assert len(planned) == 100
+    for number in range(100):
+        with Checkpoint(find_sources(str(out / f"m-{number}"), "q")[0].location) as ckpt:
+            assert ckpt["w"][0] == number
+
+
+@pytest.mark.parametrize("v1", [True, False])
+def test_one_that_changes_before_it_is_written_is_refused(v1: bool, tmp_path: Path) -> None:
+    def write(value: int) -> None:
+        if v1:
+            write_v1(tmp_path / "src" / "m-1", {"w": np.full(2, value)})
+        else:
+            Bundle().add(b"w", 3, [1], bytes((value, 0, 0, 0))).write(tmp_path / "src" / "m-1")
+
+    def plan(ckpt: Checkpoint, target: WriteTarget) -> Planned:
+        return Planned(Plan.of(ckpt), WriteOptions())
+
+    (tmp_path / "src").mkdir()
+    write(1)
+    prepared = PreparedTargets(str(tmp_path / "src"), str(tmp_path / "out"), plan, WriteOptions())
+    for path in (tmp_path / "src").iterdir():
+        path.unlink()
+    write(2)
+    with pytest.raises(CkptError, match="changed while it was read"):
+        list(prepared.write(dry_run=False, on_progress=None))
+    assert not (tmp_path / "out").exists()

@@ -13,17 +13,15 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ckpttool.bundle.entry import EntryDecoder
+from ckpttool.coding.varint import MAX_COLUMNS, decode_varint_columns
 from ckpttool.tensor.dtypes import DType
 from ckpttool.tensor.shape import Shape
 from ckpttool.tensor.slices import TensorSlice
 
 # A smaller group is decoded faster one by one.
 _FEWEST = 8
-_MOST_OFFSET_BYTES = 7
-_MOST_PLACE_BYTES = 3 + _MOST_OFFSET_BYTES  # shard and offset, with their tags
+_MOST_PLACE_BYTES = 3 + MAX_COLUMNS  # shard and offset, with their tags
 _MOST_SHARDS = 128  # whose numbers take a byte
-_CONTINUED = bytes(range(0x80, 0x100))
-_LOW_BITS = bytes(byte & 0x7F for byte in range(0x100))
 
 
 class EntryColumns(NamedTuple):
@@ -132,7 +130,7 @@ def _decode_form(decoder: EntryDecoder, records: Sequence[bytes]) -> _Form | Non
             return None
     offsets: Sequence[int] = (0,) * count
     if pos < end:
-        found = _varints([table[at::length] for at in range(pos + 1, end)])
+        found = decode_varint_columns([table[at::length] for at in range(pos + 1, end)])
         if found is None or table[pos::length].count(0x20) != count:
             return None
         offsets = found
@@ -141,23 +139,3 @@ def _decode_form(decoder: EntryDecoder, records: Sequence[bytes]) -> _Form | Non
         checksums[at::4] = table[length - 4 + at :: length]
     crcs = struct.unpack(f"<{count}I", checksums)
     return _Form(head.dtype, head.shape, head.size, shards, offsets, crcs)
-
-
-def _varints(columns: Sequence[bytes]) -> tuple[int, ...] | None:
-    """Decode varints of the same length, given by their first bytes, their second bytes and so on.
-
-    Returns None if their lengths differ, or are too long for this function.
-    """
-    if not 0 < len(columns) <= _MOST_OFFSET_BYTES or not columns[-1].isascii():
-        return None
-    if any(column.translate(None, _CONTINUED) for column in columns[:-1]):
-        return None
-    count = len(columns[0])
-    # One big number with eight bytes for each varint, which has at most seven: shifted,
-    # they do not run into one another.
-    total = 0
-    for at, column in enumerate(columns):
-        lane = bytearray(8 * count)
-        lane[::8] = column.translate(_LOW_BITS)
-        total |= int.from_bytes(lane, "little") << 7 * at
-    return struct.unpack(f"<{count}q", total.to_bytes(8 * count, "little"))

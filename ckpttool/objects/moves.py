@@ -6,24 +6,25 @@ Nodes keep their ids. Missing objects on a new path are appended without attribu
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ckpttool.errors import KeyCollisionError, SurgeryError
-from ckpttool.objects.graph import Attribute, Edge, Node, ObjectGraph, with_values
+from ckpttool.objects.columns import GraphColumns
+from ckpttool.objects.drops import with_values
+from ckpttool.objects.graph import ObjectGraph
 from ckpttool.objects.keys import ATTRIBUTES, escape, split_path, unescape
+from ckpttool.objects.nodes import Edge
 
 # An edge, by the id of its parent and its unescaped name there.
 EdgeId = tuple[int, str]
 
 
-@dataclass(frozen=True, slots=True)
-class _Placed:
-    """An edge and its new path."""
+class _Move(NamedTuple):
+    """An edge of a node, and its new path."""
 
     parent: int
     edge: Edge
     path: str
-    moved: bool
 
 
 def move_edges(graph: ObjectGraph, moves: Mapping[EdgeId, str]) -> ObjectGraph:
@@ -41,13 +42,12 @@ def move_edges(graph: ObjectGraph, moves: Mapping[EdgeId, str]) -> ObjectGraph:
         KeyCollisionError: two edges would have the same path.
         SurgeryError: an object would be unreachable.
     """
-    placed = _place(graph, moves)
-    nodes = with_values(_with_edges(graph, placed), before=graph.nodes)
-    moved = ObjectGraph(nodes, graph.unknown)
-    lost = set(moved.unreachable).difference(graph.unreachable)
-    for node_id in sorted(lost):
-        if nodes[node_id].attributes:
-            path = graph.paths[node_id]
+    columns = with_values(_with_edges(graph, _real_moves(graph, moves)), before=graph.columns)
+    moved = ObjectGraph.of(columns, graph.unknown)
+    there, here = graph.places.owners, moved.places.owners
+    for node_id in graph.columns.nodes_with_attributes():
+        if here[node_id] < 0 <= there[node_id]:
+            path = graph.path(node_id)
             raise SurgeryError(f"nothing would lead to the object '{path}' any more")
     return spell_keys(graph, moved)
 
@@ -58,84 +58,103 @@ def spell_keys(before: ObjectGraph, after: ObjectGraph) -> ObjectGraph:
     A key changes only if the path of its object does, and only in the path: the part after
     `.ATTRIBUTES` stays, however it is escaped.
     """
-    nodes = list(after.nodes)
-    for node in before.nodes:
-        old, new = before.paths[node.id], after.paths[node.id]
-        attributes = nodes[node.id].attributes
-        if attributes and old is not None and new is not None and old != new:
-            spelled = tuple(_spelled(attribute, old, new) for attribute in attributes)
-            nodes[node.id] = nodes[node.id]._replace(attributes=spelled)
-    return ObjectGraph(tuple(nodes), after.unknown)
+    columns = after.columns
+    keys = columns.keys[:]
+    for node_id in columns.nodes_with_attributes():
+        old, new = before.paths[node_id], after.paths[node_id]
+        if old is not None and new is not None and old != new:
+            for at in columns.attributes_of(node_id):
+                if keys[at].startswith(old + ATTRIBUTES):  # else spelled by unknown rules
+                    keys[at] = new + keys[at][len(old) :]
+    return ObjectGraph.of(columns.with_keys(keys), after.unknown)
 
 
-def _spelled(attribute: Attribute, old: str, new: str) -> Attribute:
-    key = attribute.checkpoint_key
-    if not key.startswith(old + ATTRIBUTES):
-        return attribute  # spelled by unknown rules
-    return attribute._replace(checkpoint_key=new + key[len(old) :])
-
-
-def _place(graph: ObjectGraph, moves: Mapping[EdgeId, str]) -> list[_Placed]:
-    """Return every reachable edge with its new path."""
+def _real_moves(graph: ObjectGraph, moves: Mapping[EdgeId, str]) -> list[_Move]:
+    """Return the moves of edges that do not come along with what they are below."""
+    columns, places = graph.columns, graph.places
     paths = {0: ""}
-    placed = []
-    # Breadth first: the first edge that leads to an object gives it its path.
-    queue = [0]
-    for node_id in queue:
+    found = []
+    for node_id in places.order[: places.along_edges]:
+        if node_id not in paths:
+            continue  # it has no edges
         base = f"{paths[node_id]}/" if node_id else ""
-        for edge in graph.nodes[node_id].children:
-            natural = base + escape(edge.name)
-            path = moves.get((node_id, edge.name), natural)
-            placed.append(_Placed(node_id, edge, path, path != natural))
-            if edge.node_id not in paths:
-                paths[edge.node_id] = path
-                queue.append(edge.node_id)
-    return placed
+        for at in columns.edges_of(node_id):
+            name, child = columns.edge_names[at], columns.edge_targets[at]
+            given = moves.get((node_id, name))
+            # The first edge that leads to an object gives it its path.
+            needed = places.edges[child] == at and columns.edges_of(child)
+            if given is None and not needed:
+                continue
+            natural = base + escape(name)
+            if given is not None and given != natural:
+                found.append(_Move(node_id, columns.edge(at), given))
+            if needed:
+                paths[child] = natural if given is None else given
+    return found
 
 
-def _with_edges(graph: ObjectGraph, placed: list[_Placed]) -> tuple[Node, ...]:
-    """Return the nodes with the placed edges; new nodes come last, unreachable ones stay."""
-    edges: list[dict[str, Edge]] = [{} for _ in graph.nodes]
-    for place in placed:
-        if not place.moved:
-            edges[place.parent][place.edge.name] = place.edge
+def _with_edges(graph: ObjectGraph, moves: list[_Move]) -> GraphColumns:
+    """Return the nodes with some edges moved; new nodes come last."""
+    columns = graph.columns
+    edges = _Edges(columns, moves)
     # A path leads through edges with shorter paths, so those are placed first.
     names = {
-        (place.parent, place.edge.name): _add(edges, place)
-        for place in sorted(placed, key=lambda place: place.path.count("/"))
-        if place.moved
+        (move.parent, move.edge.name): edges.add(move)
+        for move in sorted(moves, key=lambda move: move.path.count("/"))
     }
-    out = [Node(node_id, tuple(added.values())) for node_id, added in enumerate(edges)]
-    out[: len(graph.nodes)] = graph.nodes
-    # Edges that stay with their object keep their order, even if renamed.
-    order: dict[int, dict[str, None]] = {0: {}}
-    for place in placed:
-        name = names.get((place.parent, place.edge.name), place.edge.name)
-        order.setdefault(place.edge.node_id, {})
-        if name is not None:
-            order[place.parent][name] = None
-    for node_id, staying in order.items():
-        children = tuple(edges[node_id][name] for name in staying | dict.fromkeys(edges[node_id]))
-        out[node_id] = out[node_id]._replace(children=children)
-    return tuple(out)
+    changed = {}
+    for node_id in edges.known.keys() & range(len(columns)):
+        # Edges that stay with their object keep their order, even if renamed.
+        listed = [names.get((node_id, name), name) for name, _ in columns.children(node_id)]
+        staying = dict.fromkeys(name for name in listed if name is not None)
+        here = edges.known[node_id]
+        changed[node_id] = [here[name] for name in staying | dict.fromkeys(here)]
+    added = [[*edges.known[at].values()] for at in range(len(columns), edges.total)]
+    return columns.with_children(changed, added)
 
 
-def _add(edges: list[dict[str, Edge]], place: _Placed) -> str | None:
-    """Place an edge at its path; return its name if its parent is the same as before.
+class _Edges:
+    """The edges of nodes by their names while some are moved.
 
-    Missing objects on the way are made. An existing edge to the same object is kept.
+    Attributes:
+        known: those of the nodes looked at so far.
+        total: the number of nodes.
     """
-    segments = split_path(place.path)
-    if not segments or not all(segments):
-        raise SurgeryError(f"'{place.path}' is not a path: a name in it is empty")
-    *above, name = map(unescape, segments)
-    parent = 0
-    for each in above:
-        if each not in edges[parent]:
-            edges[parent][each] = Edge(each, len(edges))
-            edges.append({})
-        parent = edges[parent][each].node_id
-    edge = place.edge if name == place.edge.name else place.edge._replace(name=name)
-    if edges[parent].setdefault(name, edge).node_id != edge.node_id:
-        raise KeyCollisionError(f"two objects would be called '{place.path}'")
-    return name if parent == place.parent else None
+
+    def __init__(self, columns: GraphColumns, moves: list[_Move]) -> None:
+        self._columns = columns
+        self._moving = {(move.parent, move.edge.name) for move in moves}
+        self.known: dict[int, dict[str, Edge]] = {}
+        self.total = len(columns)
+        for move in moves:
+            self._of(move.parent)
+
+    def _of(self, node_id: int) -> dict[str, Edge]:
+        found = self.known.get(node_id)
+        if found is None:
+            listed = map(self._columns.edge, self._columns.edges_of(node_id))
+            found = {edge.name: edge for edge in listed if (node_id, edge.name) not in self._moving}
+            self.known[node_id] = found
+        return found
+
+    def add(self, move: _Move) -> str | None:
+        """Place an edge at its path; return its name if its parent is the same as before.
+
+        Missing objects on the way are made. An existing edge to the same object is kept.
+        """
+        segments = split_path(move.path)
+        if not segments or not all(segments):
+            raise SurgeryError(f"'{move.path}' is not a path: a name in it is empty")
+        *above, name = map(unescape, segments)
+        parent = 0
+        for each in above:
+            here = self._of(parent)
+            if each not in here:
+                here[each] = Edge(each, self.total)
+                self.known[self.total] = {}
+                self.total += 1
+            parent = here[each].node_id
+        edge = move.edge if name == move.edge.name else move.edge._replace(name=name)
+        if self._of(parent).setdefault(name, edge).node_id != edge.node_id:
+            raise KeyCollisionError(f"two objects would be called '{move.path}'")
+        return name if parent == move.parent else None

@@ -217,20 +217,24 @@ def _graph(ckpt: Checkpoint) -> GraphSummary | None:
     graph = ckpt.object_graph
     if graph is None:
         return None
+    columns = graph.columns
+    counted = {
+        columns.source(at)
+        for at, name in enumerate(columns.edge_names)
+        if name in _OPTIMIZER_EDGES
+        and _is_own_scalar(ckpt, graph.key_of_node(columns.edge_targets[at]))
+    }
     optimizers = []
-    for node in graph.nodes:
-        slots = Counter(slot.slot_name for slot in node.slots)
-        counted = any(
-            edge.name in _OPTIMIZER_EDGES and _is_own_scalar(ckpt, graph.key_of_node(edge.node_id))
-            for edge in node.children
-        )
-        path = graph.paths[node.id]
-        if (slots or counted) and path is not None:
-            optimizers.append(OptimizerSummary(path, tuple(slots.items())))
+    for node_id in sorted(counted.union(columns.optimizers)):
+        slots = columns.optimizers.get(node_id, range(0))
+        path = graph.path(node_id)
+        if path is not None:
+            names = Counter(columns.slot_names[slots.start : slots.stop])
+            optimizers.append(OptimizerSummary(path, tuple(names.items())))
     return GraphSummary(
         objects=len(graph.nodes),
         slots=len(graph.slots),
-        states_values=any(node.has_values is not None for node in graph.nodes),
+        states_values=any(columns.states),
         optimizers=tuple(optimizers),
     )
 

@@ -23,7 +23,8 @@ def with_edge_notes(plan: Plan, before: ObjectGraph) -> Plan:
         shown = ", ".join(f"'{old}' to '{new}'" for old, new in silent[:_SHOWN])
         more = f" and {len(silent) - _SHOWN} more" if len(silent) > _SHOWN else ""
         notes.append(f"renamed in the object graph alone, no key is spelled so: {shown}{more}")
-    made = [path for path in after.paths[len(before.nodes) :] if path is not None]
+    new = range(len(before.nodes), len(after.nodes))
+    made = [path for path in map(after.path, new) if path is not None]
     if made:
         notes.append(f"there was no object of this name, so it was made: {listed(made)}")
     return plan.with_notes(*notes)
@@ -57,10 +58,11 @@ def _silent(plan: Plan, before: ObjectGraph, after: ObjectGraph) -> list[tuple[s
 def _edges(graph: ObjectGraph) -> dict[_Edge, str]:
     """Return the path of every reachable edge."""
     found = {}
-    for node in graph.nodes:
-        base = graph.paths[node.id]
+    columns = graph.columns
+    for node_id in columns.parents_with_edges():
+        base = graph.path(node_id)
         if base is not None:
-            for edge in node.children:
-                name = escape(edge.name)
-                found[node.id, edge.name, edge.node_id] = f"{base}/{name}" if base else name
+            for name, child in columns.children(node_id):
+                path = f"{base}/{escape(name)}" if base else escape(name)
+                found[node_id, name, child] = path
     return found

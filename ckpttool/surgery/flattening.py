@@ -44,10 +44,11 @@ def flatten(plan: Plan, rules: Mapping[str, str] = _NO_RULES) -> Plan:
     if graph is None:
         raise SurgeryError("already name-based", path=plan.source.prefix)
     keys = {tensor.key for tensor in plan.tensors}
+    columns = graph.columns
     full_names = {
-        key: attribute.full_name
-        for key, (_, attribute) in graph.claims(keys).owners.items()
-        if attribute.full_name and key == attribute.checkpoint_key
+        key: columns.full_names[at]
+        for key, at in graph.claims(keys).at.items()
+        if columns.full_names[at] and key == columns.keys[at]
     }
     ruled = _ruled(plan, graph, rules)
     names = full_names | _slots_to_match(graph, full_names, ruled) | ruled

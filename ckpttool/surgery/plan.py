@@ -211,11 +211,9 @@ def refuse_disputes(plan: Plan) -> Plan:
     if not disputed:
         return plan
     key = disputed[0]
-    claiming = [
-        f"'{plan.graph.paths[node.id] or f'node {node.id}'}'"
-        for node in plan.graph.nodes
-        if any(attribute.checkpoint_key == key for attribute in node.attributes)
-    ]
+    columns = plan.graph.columns
+    holders = [columns.holder(at) for at, each in enumerate(columns.keys) if each == key]
+    claiming = [f"'{plan.graph.path(node_id) or f'node {node_id}'}'" for node_id in holders]
     raise SurgeryError(
         f"{' and '.join(dict.fromkeys(claiming))} claim the same tensor in the object graph",
         path=plan.source.prefix,

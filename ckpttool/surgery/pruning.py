@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ckpttool.checkpoint.selection.select import Choice, Listed, SelectionRule, Selector
 from ckpttool.errors import SelectionError, SurgeryError
-from ckpttool.objects.graph import Attribute, AttributeId, drop_attributes
+from ckpttool.objects.drops import drop_attributes
 from ckpttool.objects.keys import GRAPH_KEY
 from ckpttool.surgery.plan import Plan, refuse_disputes
 
@@ -182,13 +182,13 @@ def _orphaned_slots(plan: Plan, going: set[str], scopes: Set[int]) -> set[str]:
     if plan.graph is None or not going:
         return set()
     source_key = {tensor.key: tensor.source_key for tensor in plan.tensors}
+    columns = plan.graph.columns
     held: dict[int, set[str]] = {}
-    for key, (node_id, _) in plan.graph.claims(source_key.keys()).owners.items():
-        held.setdefault(node_id, set()).add(source_key[key])
-    lost: frozenset[int] = frozenset()
+    for key, at in plan.graph.claims(source_key.keys()).at.items():
+        held.setdefault(columns.holder(at), set()).add(source_key[key])
+    lost: Set[int] = frozenset()
     if scopes and plan.source.graph_names is not None:
-        optimizers = frozenset(link.optimizer_id for link in plan.graph.slots)
-        lost = optimizers - plan.source.graph_names.reachable(scopes)
+        lost = columns.optimizers.keys() - plan.source.graph_names.reachable(scopes)
     orphans = (
         held.get(link.slot_id, set())
         for link in plan.graph.slots
@@ -220,17 +220,17 @@ def drop_tensors(plan: Plan, dropped: Set[str]) -> Plan:
     if plan.graph is None:
         return replace(plan, tensors=left).with_notes(*_notes_on_averages(plan, dropped))
     claims = plan.graph.claims({tensor.key for tensor in plan.tensors})
-    held = {_attribute_id(claims.owners[t.key]) for t in left if t.key in claims.owners}
-    gone = {claims.owners[t.key][1].checkpoint_key for t in going if t.key in claims.owners}
+    columns = plan.graph.columns
+    held = {claims.at[tensor.key] for tensor in left if tensor.key in claims.at}
+    gone = {columns.keys[claims.at[tensor.key]] for tensor in going if tensor.key in claims.at}
     # In a damaged graph several objects may claim a key: then all of them lose the tensor.
     lost = {
-        (node.id, attribute.name)
-        for node in plan.graph.nodes
-        for attribute in node.attributes
-        if attribute.checkpoint_key in gone
+        (columns.holder(at), columns.attribute_names[at])
+        for at, key in enumerate(columns.keys)
+        if key in gone
     }
     for tensor in going:
-        if tensor.key in claims.owners and _attribute_id(claims.owners[tensor.key]) in held:
+        if claims.at.get(tensor.key) in held:
             raise SurgeryError(
                 "TensorFlow restores the tensors of this object together or not at all; drop all "
                 "of them",
@@ -238,7 +238,7 @@ def drop_tensors(plan: Plan, dropped: Set[str]) -> Plan:
                 key=tensor.source_key,
             )
     notes = _notes_on_averages(plan, dropped)
-    if any(tensor.key not in claims.owners for tensor in going):
+    if any(tensor.key not in claims.at for tensor in going):
         notes.append("tensors that a saver of the program's own wrote were dropped")
     graph = drop_attributes(plan.graph, lost)
     return refuse_disputes(replace(plan, tensors=left, graph=graph).with_notes(*notes))
@@ -265,8 +265,3 @@ def _selected(plan: Plan, rows: list[_Name], patterns: tuple[str, ...]) -> set[s
         return set()
     selector = Selector(map(SelectionRule, patterns))
     return {row.key for row in selector.choose([Listed(rows, plan.source)]).chosen}
-
-
-def _attribute_id(owner: tuple[int, Attribute]) -> AttributeId:
-    node_id, attribute = owner
-    return node_id, attribute.name

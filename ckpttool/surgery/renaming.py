@@ -182,28 +182,28 @@ def follow_graph(plan: Plan, before: ObjectGraph, after: ObjectGraph) -> Plan:
         before: the graph of the plan.
         after: a graph with the same ids; removed attributes keep their keys.
     """
-    claims = before.claims({tensor.key for tensor in plan.tensors})
+    owned = before.claims({tensor.key for tensor in plan.tensors}).at
+    columns = before.columns
     tensors = []
     for tensor in plan.tensors:
-        owner = claims.owners.get(tensor.key)
-        if owner is not None:
-            node_id, attribute = owner
-            new = after.key_of_node(node_id, attribute.name)
-            if new is not None and new != attribute.checkpoint_key:
-                rest = tensor.key[len(attribute.checkpoint_key) :]
-                tensor = replace(tensor, key=new + rest)
+        at = owned.get(tensor.key)
+        if at is not None:
+            old = columns.keys[at]
+            new = after.key_of_node(columns.holder(at), columns.attribute_names[at])
+            if new is not None and new != old:
+                tensor = replace(tensor, key=new + tensor.key[len(old) :])
         tensors.append(tensor)
     return replace(plan, tensors=tuple(tensors), graph=after)
 
 
 def _edges(graph: ObjectGraph) -> Iterable[tuple[EdgeId, str]]:
     """Yield every reachable edge with its path."""
-    for node in graph.nodes:
-        base = graph.paths[node.id]
+    columns = graph.columns
+    for node_id in columns.parents_with_edges():
+        base = graph.path(node_id)
         if base is not None:
-            for edge in node.children:
-                name = escape(edge.name)
-                yield (node.id, edge.name), f"{base}/{name}" if base else name
+            for name, _ in columns.children(node_id):
+                yield (node_id, name), f"{base}/{escape(name)}" if base else escape(name)
 
 
 def _settled(plan: Plan, graph: ObjectGraph, rule: MoveRule) -> MoveRule:
@@ -217,7 +217,7 @@ def _settled(plan: Plan, graph: ObjectGraph, rule: MoveRule) -> MoveRule:
         rule = MoveRule(_path_of_variable(plan, graph, rule.old) or rule.old, rule.new)
     above, _, name = rule.old.rpartition("/")
     parent = graph.node_at(above)
-    base = None if parent is None else graph.paths[parent]
+    base = None if parent is None else graph.path(parent)
     if base is None or graph.node_at(rule.old) is None:
         return rule
     name = escape(unescape(name))

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 import pytest
 
+from ckpttool.objects.drops import drop_attributes
 from ckpttool.objects.graph import (
     Attribute,
     Edge,
     Node,
     ObjectGraph,
     RegisteredSaver,
-    drop_attributes,
 )
 from tests.surgery.graphs import (
     VARIABLE,

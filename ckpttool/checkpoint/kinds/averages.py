@@ -23,7 +23,6 @@ from ckpttool.objects.keys import VARIABLE_VALUE
 
 if TYPE_CHECKING:
     from ckpttool.objects.graph import ObjectGraph
-    from ckpttool.objects.nodes import Edge
 
 AVERAGES_LIST = "_model_variables_moving_average"
 WEIGHTS_LIST = "_trainable_variables"
@@ -95,19 +94,20 @@ def _by_name(key: str, entries: Mapping[str, Described], keras: KerasNames) -> A
 def _of_optimizers(graph: ObjectGraph, entries: Mapping[str, Described]) -> dict[str, str | None]:
     """Return the averages that optimizers keep, with their weights."""
     found: dict[str, str | None] = {}
-    for link in graph.slots:
-        if link.slot_name in AVERAGE_SLOTS:
-            key, weight = graph.key_of_node(link.slot_id), graph.key_of_node(link.variable_id)
+    columns = graph.columns
+    for at, name in enumerate(columns.slot_names):
+        if name in AVERAGE_SLOTS:
+            key = graph.key_of_node(columns.slot_nodes[at])
             if key is not None:
-                found[key] = weight
-    listed = [node for node in graph.nodes if any(e.name == AVERAGES_LIST for e in node.children)]
+                found[key] = graph.key_of_node(columns.slot_variables[at])
+    listed = [at for at, name in enumerate(columns.edge_names) if name == AVERAGES_LIST]
     if not listed:
         return found
     keys = _named_keys(graph, entries)
     full_names = {key: full for full, key in keys.items()}
     keras = KerasNames({full: entries[key] for full, key in keys.items()})
-    for node in listed:
-        lists = {edge.name: edge.node_id for edge in node.children}
+    for edge in listed:
+        lists = dict(columns.children(columns.source(edge)))
         weights = dict(_members(graph, lists.get(WEIGHTS_LIST)))
         for position, key in _members(graph, lists[AVERAGES_LIST]):
             weight = weights.get(position)
@@ -137,22 +137,22 @@ def _named_keys(graph: ObjectGraph, entries: Mapping[str, Described]) -> dict[st
     """
     found: dict[str, str] = {}
     several = set()
-    for node in graph.nodes:
-        for attribute in node.attributes:
-            full, key = attribute.full_name, attribute.checkpoint_key
-            named = attribute.name == VARIABLE_VALUE and full and key in entries
-            if named and found.setdefault(full, key) != key:
-                several.add(full)
+    columns = graph.columns
+    for name, full, key in zip(
+        columns.attribute_names, columns.full_names, columns.keys, strict=True
+    ):
+        named = name == VARIABLE_VALUE and full and key in entries
+        if named and found.setdefault(full, key) != key:
+            several.add(full)
     return {full: key for full, key in found.items() if full not in several}
 
 
 def _members(graph: ObjectGraph, node_id: int | None) -> Iterator[tuple[str, str]]:
     """Yield the elements of a list, by their position in it, as keys."""
-    edges: tuple[Edge, ...] = () if node_id is None else graph.nodes[node_id].children
-    for edge in edges:
-        key = graph.key_of_node(edge.node_id)
+    for name, child in () if node_id is None else graph.columns.children(node_id):
+        key = graph.key_of_node(child)
         if key is not None:
-            yield edge.name, key
+            yield name, key
 
 
 def _alike(entries: Mapping[str, Described], key: str, other: str | None) -> bool:

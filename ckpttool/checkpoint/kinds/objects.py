@@ -75,25 +75,24 @@ def kinds_from_graph(entries: Mapping[str, Described], graph: ObjectGraph) -> di
         CorruptError: the paths of the graph are too long for those of a program's objects.
     """
     found = _KeyedKinds(entries)
-    owners = graph.claims(entries.keys()).owners
-    keys = {
-        node_id: key
-        for key, (node_id, attribute) in owners.items()
-        if attribute.name == VARIABLE_VALUE
+    columns, paths = graph.columns, graph.paths
+    held = {
+        columns.holder(at): (key, columns.full_names[at])
+        for key, at in graph.claims(entries.keys()).at.items()
+        if columns.attribute_names[at] == VARIABLE_VALUE
     }
-    _note_graph(found, graph, entries, keys)
+    _note_graph(found, graph, entries, {node_id: key for node_id, (key, _) in held.items()})
     kinds = found.classify()
-    slots = {link.slot_id: link.slot_name for link in graph.slots}
+    slots = dict(zip(columns.slot_nodes, columns.slot_names, strict=True))
     averages = named_averages(graph, entries)
-    for node_id, key in keys.items():
+    for node_id, (key, full_name) in held.items():
         if node_id in slots:
             kinds[key] = _slot_kind(slots[node_id])
         elif kinds[key] in ("weight", "slot"):
             ways = (
-                found.kind_at(graph.paths[parent] or "", escape(name), entries[key])
-                for parent, name in graph.parents[node_id]
+                found.kind_at(paths[parent] or "", escape(name), entries[key])
+                for parent, name in graph.parents(node_id)
             )
-            full_name = owners[key][1].full_name
             kinds[key] = (
                 "ema" if key in averages else _stronger(kinds[key], ways, full_name, entries[key])
             )
@@ -107,15 +106,13 @@ def _note_graph(
     keys: Mapping[int, str],
 ) -> None:
     """Add the optimizers and the evidence that only the graph shows."""
-    for node in graph.nodes:
-        path = graph.paths[node.id]
-        if path is None:
-            continue
-        if node.slots:
-            found.optimizers.add(path)
-        for edge in node.children:
-            if edge.name in _EVIDENCE and edge.node_id in keys:
-                found.evidence.setdefault(path, {})[edge.name] = entries[keys[edge.node_id]]
+    columns, paths = graph.columns, graph.paths
+    found.optimizers.update(filter(None, map(paths.__getitem__, columns.optimizers)))
+    for at, name in enumerate(columns.edge_names):
+        if name in _EVIDENCE:
+            key, path = keys.get(columns.edge_targets[at]), paths[columns.source(at)]
+            if key is not None and path is not None:
+                found.evidence.setdefault(path, {})[name] = entries[key]
 
 
 def _stronger(kind: Kind, ways: Iterable[Kind], full_name: str, entry: Described) -> Kind:

@@ -170,10 +170,10 @@ class GraphNames:
         seen = set() if 0 in scopes else {0}
         queue = list(seen)
         for node_id in queue:
-            for edge in self._graph.nodes[node_id].children:
-                if edge.node_id not in seen and edge.node_id not in scopes:
-                    seen.add(edge.node_id)
-                    queue.append(edge.node_id)
+            for _, child in self._graph.columns.children(node_id):
+                if child not in seen and child not in scopes:
+                    seen.add(child)
+                    queue.append(child)
         slots = {
             link.slot_id
             for link in self._graph.slots

@@ -184,8 +184,8 @@ def _full_names(side: Side) -> dict[str, str]:
     graph = side.ckpt.object_graph
     if graph is None:
         return {}
-    owners = graph.claims(set(keys_of(side.rows))).owners
-    return {key: attribute.full_name for key, (_, attribute) in owners.items()}
+    full_names = graph.columns.full_names
+    return {key: full_names[at] for key, at in graph.claims(set(keys_of(side.rows))).at.items()}
 
 
 def trusted(a: Source, b: Source) -> bool:

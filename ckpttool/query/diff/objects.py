@@ -95,8 +95,8 @@ class _Walk:
         """Match the objects along edges of the same name."""
         while self._queue:
             node_a, node_b = self._queue.popleft()
-            children_a = {edge.name: edge.node_id for edge in self._a.nodes[node_a].children}
-            children_b = {edge.name: edge.node_id for edge in self._b.nodes[node_b].children}
+            children_a = dict(self._a.columns.children(node_a))
+            children_b = dict(self._b.columns.children(node_b))
             for name, child in children_a.items():
                 path = _join(self._a.paths[node_a], name)
                 if name in children_b:
@@ -176,8 +176,8 @@ def _count_below(graph: ObjectGraph, node: int, seen: set[int]) -> int:
     queue = [node] if node not in seen else []
     seen.add(node)
     while queue:
-        for edge in graph.nodes[queue.pop()].children:
-            if edge.node_id not in seen:
-                seen.add(edge.node_id)
-                queue.append(edge.node_id)
+        for _, child in graph.columns.children(queue.pop()):
+            if child not in seen:
+                seen.add(child)
+                queue.append(child)
     return len(seen) - before

@@ -106,7 +106,7 @@ class GraphDetail:
     """
 
     graph: ObjectGraph
-    nodes: tuple[Node, ...]
+    nodes: Sequence[Node]
 
     @property
     def complete(self) -> bool:

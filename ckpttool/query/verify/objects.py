@@ -86,7 +86,7 @@ def _disagreements(graph: ObjectGraph, survey: IndexSurvey) -> list[tuple[str, s
         message = "more than one attribute in the object graph names it"
         found.append(("graph-key-disputed", message, key))
     # No attribute names the tensors of a registered saver.
-    if not any(node.saver is not None for node in graph.nodes):
+    if not graph.columns.savers:
         message = "no object in the object graph names it"
         found += [("graph-key-unclaimed", message, key) for key in claims.unclaimed]
     return found

@@ -54,7 +54,7 @@ def places_left(places: Places, free: Iterable[Place]) -> list[str]:
         f"no value in the source, left out of the graph: {kind} ({len(names)}): {listed(names)}"
         for kind, names in _by_kind(named)
     ]
-    if any(node.saver for node in places.graph.nodes):
+    if places.graph.columns.savers:
         notes.append("objects that a function of the program saves are left out of the graph")
     return notes
 

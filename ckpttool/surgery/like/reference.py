@@ -13,7 +13,8 @@ from dataclasses import replace
 
 from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.errors import SurgeryError
-from ckpttool.objects.graph import ObjectGraph, drop_attributes, with_values
+from ckpttool.objects.drops import drop_attributes, with_values
+from ckpttool.objects.graph import ObjectGraph
 from ckpttool.surgery.like.matching import Matching
 from ckpttool.surgery.like.notes import SAVE_COUNTER, places_left, tensors_left
 from ckpttool.surgery.like.places import Places
@@ -132,8 +133,13 @@ def _emptied(places: Places, keys: set[str]) -> ObjectGraph:
             f"for '{places.short_name(halves[0])}'"
         )
     graph = places.graph
-    every = {(node.id, one.name) for node in graph.nodes for one in node.attributes}
+    columns = graph.columns
+    every = {
+        (node_id, columns.attribute_names[at])
+        for node_id in columns.nodes_with_attributes()
+        for at in columns.attributes_of(node_id)
+    }
     graph = drop_attributes(graph, every - filled)
     # What a function of the program's own restores has no attributes.
-    nodes = tuple(node._replace(saver=None) if node.saver else node for node in graph.nodes)
-    return ObjectGraph(with_values(nodes, before=graph.nodes), graph.unknown)
+    emptied = with_values(graph.columns.without_savers(), before=graph.columns)
+    return ObjectGraph.of(emptied, graph.unknown)

@@ -1,21 +1,24 @@
 from __future__ import annotations
 
 import gc
+from random import Random
 
 import pytest
+from google.protobuf.message import DecodeError
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ckpttool import pb
 from ckpttool.errors import CorruptError
+from ckpttool.objects.columns import GraphColumns, view_nodes
+from ckpttool.objects.decoding import decode_graph
+from ckpttool.objects.encoding import encode_graph
 from ckpttool.objects.nodes import (
     Attribute,
     Edge,
     Node,
     RegisteredSaver,
     SlotVariable,
-    decode_nodes,
-    encode_nodes,
 )
 from tests.metagraph.graph_files import FIXTURES, MADE, load
 
@@ -34,6 +37,17 @@ SMALL_NODES = (
         has_values=True,
     ),
 )
+
+
+def decode_nodes(data: bytes, *, path: str | None = None) -> tuple[tuple[Node, ...], bytes]:
+    """Return the nodes of a graph, and its unknown fields."""
+    columns, unknown = decode_graph(data, path=path)
+    return tuple(view_nodes(columns)), unknown
+
+
+def encode_nodes(nodes: tuple[Node, ...], unknown: bytes = b"") -> bytes:
+    """Return a graph of nodes."""
+    return encode_graph(GraphColumns.of(nodes), unknown)
 
 
 def test_bytes_by_hand() -> None:
@@ -189,36 +203,106 @@ def test_bad_graphs(data: bytes, message: str) -> None:
 ODD_FIELDS = ["", "1a0161", "0801", "0a05", "0a80"]
 
 
+def by_protobuf(data: bytes) -> object:
+    """Return what protobuf finds in a graph, or None where that is no graph."""
+    try:
+        message = pb.TrackableObjectGraph.FromString(data)
+    except DecodeError:
+        return None
+    nodes = []
+    for node in message.nodes:
+        edges = [(one.local_name, one.node_id) for one in node.children]
+        attributes = [
+            (one.name, one.full_name, one.checkpoint_key, one.optional_restore)
+            for one in node.attributes
+        ]
+        slots = [
+            (one.original_variable_node_id, one.slot_name, one.slot_variable_node_id)
+            for one in node.slot_variables
+        ]
+        saver = node.registered_saver
+        named = (saver.name, saver.object_name) if node.HasField("registered_saver") else None
+        stated = node.HasField("has_checkpoint_values")
+        nodes.append(
+            (edges, attributes, slots, named, node.has_checkpoint_values.value if stated else None)
+        )
+    return nodes
+
+
+def by_us(data: bytes) -> object:
+    """Return what is found in a graph, in the same form; None where that is refused."""
+    try:
+        nodes, _ = decode_nodes(data)
+    except CorruptError:
+        return None
+    return [
+        (
+            [edge[:2] for edge in node.children],
+            [one[:4] for one in node.attributes],
+            [slot[:3] for slot in node.slots],
+            None if node.saver is None else tuple(node.saver),
+            node.has_values,
+        )
+        for node in nodes
+    ]
+
+
 @pytest.mark.sweep(8)
 @pytest.mark.parametrize("name", [*MADE, *FIXTURES])
 @pytest.mark.parametrize("odd", ODD_FIELDS)
-@pytest.mark.parametrize("piece", [1, 100, 1000])
-def test_a_graph_is_the_same_in_pieces(
-    name: str, odd: str, piece: int, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("batch", [1, 3, 1 << 20])
+def test_graphs_are_what_protobuf_finds(
+    name: str, odd: str, batch: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("ckpttool.objects.decoding._BATCH", batch)
     data = load(name).graph
     cut = 2 + data[1] if data[1] < 0x80 else 0  # behind the root
     for graph in (data[:cut] + bytes.fromhex(odd) + data[cut:], data + bytes.fromhex(odd)):
-        monkeypatch.setattr("ckpttool.objects.nodes._PIECE", piece)
-        in_pieces = _decoded(graph)
-        monkeypatch.setattr("ckpttool.objects.nodes._PIECE", 1 << 40)
-        assert in_pieces == _decoded(graph)
+        assert by_us(graph) == by_protobuf(graph)
 
 
-def _decoded(data: bytes) -> object:
-    try:
-        return decode_nodes(data)
-    except CorruptError as error:
-        return error.message
+@pytest.mark.sweep(20)
+@pytest.mark.parametrize("name", [*MADE, *FIXTURES])
+def test_changed_bytes_are_what_protobuf_finds(name: str) -> None:
+    """Lengths, tags and text that do not agree: a graph is refused, or read as protobuf does."""
+    data = load(name).graph[:2000]
+    random = Random(name)
+    for _ in range(300):
+        changed = bytearray(data)
+        for _ in range(random.randint(1, 3)):
+            at = random.randrange(len(changed))
+            changed[at] = random.choice((changed[at] ^ 1 << random.randrange(8), 0x0A, 0x12, 0x2A))
+        found = by_us(bytes(changed))
+        assert found is None or found == by_protobuf(bytes(changed))
 
 
-def test_nodes_of_other_pieces_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An edge may lead to them; and what is in no piece is out of range."""
-    monkeypatch.setattr("ckpttool.objects.nodes._PIECE", 1)
-    nodes = (Node(0, (Edge("a", 2),)), Node(1), Node(2, (Edge("b", 0),)))
-    assert decode_nodes(encode_nodes(nodes)) == (nodes, b"")
-    with pytest.raises(CorruptError, match="child 'c' of node 2 is node 3, but there are 3 nodes"):
-        decode_nodes(encode_nodes((*nodes[:2], Node(2, (Edge("c", 3),)))))
+def test_nodes_far_apart() -> None:
+    """An edge may lead to any node, and numbers of nodes take one byte or four."""
+    total = 1 << 21
+    few = {0: 130, 130: 16_400, 16_400: total, total: 1}
+    data = b"".join(
+        encode_nodes((Node(0, (Edge("x", few[at]),)),)) if at in few else b"\x0a\x00"
+        for at in range(total + 1)
+    )
+    columns, _ = decode_graph(data)
+    assert {columns.source(at): end for at, end in enumerate(columns.edge_targets)} == few
+
+
+def test_keys_are_shared() -> None:
+    """So that the text of a key is held once, by the index and by the graph."""
+    key = "".join(["v", "/.ATTRIBUTES/VARIABLE_VALUE"])
+    columns, _ = decode_graph(SMALL, shared={key: key})
+    assert columns.keys == [key]
+    assert columns.keys[0] is key
+
+
+def test_nodes_of_other_forms_take_no_longer_together() -> None:
+    """One of a wrong length behind thousands: none of them is looked at again and again."""
+    usual = SMALL[SMALL.index(b"\x0a\x38") :]
+    wrong = usual.replace(b"\x12\x02nm", b"\x12\x03nm")
+    assert decode_nodes(b"\x0a\x00" + usual * 20_000)[0][-1].attributes[0].full_name == "nm"
+    with pytest.raises(CorruptError):
+        decode_nodes(b"\x0a\x00" + usual * 20_000 + wrong)
 
 
 def test_messages_stay_short() -> None:

@@ -11,7 +11,7 @@ from ckpttool.objects.keys import OPTIMIZER_SLOT, escape, room_for_paths, slot_p
 _SLOT_MARK = f"/{OPTIMIZER_SLOT}/"
 
 
-class Places:
+class EdgePlaces:
     """For each object the end of its path: an edge.
 
     It is the first of the shortest ways from the root, as TensorFlow names objects.
@@ -62,7 +62,7 @@ class Places:
                     order.append(child)
 
 
-class NamedPlaces(Places):
+class NamedPlaces(EdgePlaces):
     """The places of all objects, those of slot variables included, with paths.
 
     Slot variables come last, with what is below them, and are named by their variable, which counts

@@ -121,6 +121,8 @@ class Totals:
         return cls(len(rows), elements, size)
 
 
+# Dtypes, shapes, kinds and bytes of tensors.
+Descriptions = tuple[Sequence[str], Sequence[Shape], Sequence[str], Sequence[int | None]]
 # Faster than the constructor.
 _new_row: Callable[[tuple[object, ...]], TensorRow] = partial(tuple.__new__, TensorRow)
 _Part = tuple[SliceRow, ...]
@@ -356,7 +358,7 @@ class BundleRows(Sequence[TensorRow]):
         """Return the number of elements of each tensor."""
         return map(self._counts.__getitem__, self.shapes)
 
-    def columns(self) -> tuple[Sequence[object], ...]:
+    def columns(self) -> Descriptions:
         """Return dtypes, shapes, kinds and bytes, each of all tensors."""
         return self.dtypes, self.shapes, list(self.every_kind()), self.sizes
 
@@ -420,6 +422,18 @@ class _Values(ValuesView[TensorRow]):
 
     def __iter__(self) -> Iterator[TensorRow]:
         return iter(self._mapping.rows())
+
+
+def descriptions_of(rows: Sequence[TensorRow]) -> Descriptions:
+    """Return dtypes, shapes, kinds and bytes, each of all tensors."""
+    if isinstance(rows, BundleRows):
+        return rows.columns()
+    return (
+        [row.dtype for row in rows],
+        [row.shape for row in rows],
+        [row.kind for row in rows],
+        [row.bytes for row in rows],
+    )
 
 
 def keys_of(rows: Sequence[Named]) -> list[str]:

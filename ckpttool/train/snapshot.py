@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ckpttool.errors import UntrackableError
-from ckpttool.objects.graph import Attribute, Edge, Node, ObjectGraph, SlotVariable, with_values
+from ckpttool.objects.columns import GraphColumns
+from ckpttool.objects.drops import with_values
+from ckpttool.objects.graph import Attribute, Edge, Node, ObjectGraph, SlotVariable
 from ckpttool.objects.keys import GRAPH_KEY, attribute_key, escape, slot_path
 from ckpttool.tensor.values import object_array
 from ckpttool.train.carried import Carried
@@ -149,7 +151,8 @@ def snapshot_of(root: Trackable, attached: Attached = (), *, copy: bool = False)
                 has_values=False,
             )
         )
-    graph = ObjectGraph(with_values(tuple(out), before=tuple(out)))
+    columns = GraphColumns.of(out)
+    graph = ObjectGraph.of(with_values(columns, before=columns))
     return Snapshot(graph, [*tensors, *states, (GRAPH_KEY, object_array([graph.to_bytes()], ()))])
 
 

@@ -29,4 +29,4 @@ def build_tree(
         return ScopeTree(rows, depth)
     from ckpttool.query.tree.objects import ObjectTree
 
-    return ObjectTree(graph, rows, depth, everything=len(rows) == len(ckpt)).walk()
+    return ObjectTree(graph, rows, depth, everything=len(rows) == len(ckpt))

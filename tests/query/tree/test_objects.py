@@ -23,7 +23,7 @@ def _tree(
     graph: ObjectGraph, *keys: str, limit: int | None = None, everything: bool = True
 ) -> list[TreeNode]:
     with time_limit(20):
-        return list(ObjectTree(graph, list(map(_row, keys)), limit, everything=everything).walk())
+        return list(ObjectTree(graph, list(map(_row, keys)), limit, everything=everything))
 
 
 def _chain(length: int, *extra: Edge) -> ObjectGraph:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal, overload
 
 from ckpttool.api.outcome import Outcome, Outcomes, finds_nothing, write_plan, write_plans
 from ckpttool.checkpoint.open import Checkpoint, opened
+from ckpttool.errors import SelectionError, in_arguments
 from ckpttool.storage.paths import StrPath
 from ckpttool.surgery import pruning
 from ckpttool.surgery.plan import Plan
@@ -15,6 +16,11 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from ckpttool.surgery.writing.write import Writing
+
+NOTHING_TO_DROP = (
+    "nothing to drop: give {drop}, {keep}, {kinds}, {slots}, {optimizer}, {weights_only}, or "
+    "{compact} alone"
+)
 
 
 @overload
@@ -97,10 +103,13 @@ def prune(
     keep = (keep,) if isinstance(keep, str) else tuple(keep)
     kinds = (kinds,) if isinstance(kinds, str) else tuple(kinds)
 
+    others = bool(keep or slots or optimizer or weights_only or kinds)
+    if not (drop or others or how.get("compact")):
+        raise SelectionError(in_arguments(NOTHING_TO_DROP))
+
     def plan_of(ckpt: Checkpoint, patterns: tuple[str, ...] = drop) -> Plan:
         plan = Plan.of(ckpt)
-        dropping = patterns or keep or slots or optimizer or weights_only or kinds
-        if not dropping and how.get("compact"):
+        if not (patterns or others):
             return plan
         return pruning.prune(
             plan,

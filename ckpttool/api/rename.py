@@ -88,17 +88,17 @@ def rename(
         source: anything that names a checkpoint, or an open one.
         destination: prefix of the new checkpoint, with `all` a folder; None goes with `in_place`
             and `dry_run`.
-        rules: old names with new ones; or a list of rules: pairs, text such as "net=model", or
-            objects of `ckpttool.surgery`. A name is a key, an object path or a scope.
+        rules: a mapping of old names to new ones; or a list of pairs, texts such as "net=model",
+            or rules of `ckpttool.surgery`. A name is a key, an object path or a scope.
         all: rename in every checkpoint of the folder `source`, and carry its state file over. One
             in which no rule finds anything stays as it is.
-        sub: regular expressions with what takes the place of their matches, or a list of pairs.
-        map: a file of rules: a JSON object, or two columns.
-        table: name of rules that come with the package, such as "tf1-rnn".
-        strip_prefix: text to take off the front of names.
-        prefix: text to put before all names; a scope ends in a slash.
-        promote_ema: exchange weights and their moving averages, before the rules.
-        strict: refuse if there is a name that no rule matches.
+        sub: a mapping of regular expressions to replacements, or a list of such pairs.
+        map: a file of rules: a JSON object or two columns.
+        table: name of a built-in table of rules, such as "tf1-rnn".
+        strip_prefix: text to remove from the start of names.
+        prefix: text to put before all names; end a scope with a slash.
+        promote_ema: swap weights and their moving averages before the rules apply.
+        strict: fail if a name matches no rule.
         on_done: with `all`, called with each checkpoint when it is written.
         how: how to write, as `ckpttool.surgery.write` takes it: `in_place`, `dry_run`, `data`,
             `compact`, `force`, `update_state`, `meta`, `follow_links`, `lock_timeout`,

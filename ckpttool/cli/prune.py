@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypedDict
 
 import click
 
-from ckpttool.api.prune import prune
+from ckpttool.api.prune import NOTHING_TO_DROP, prune
 from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.cli import options
 from ckpttool.cli.writing import FORMATS, Destination, carry_out, write_options
@@ -73,10 +73,7 @@ def command(
     kinds = options.kinds_of(kind)
     dropping = drop or keep or slots or optimizer or weights_only or kinds
     if not (dropping or destination.how["compact"]):
-        raise click.UsageError(
-            "nothing to drop: give --drop, --keep, --kind, --slots, --optimizer, --weights-only, "
-            "or --compact alone"
-        )
+        options.refuse_misuse(NOTHING_TO_DROP, kinds="--kind")
     what: _Patterns = {
         "drop": drop,
         "keep": keep,

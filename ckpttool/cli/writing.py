@@ -21,6 +21,7 @@ from ckpttool.cli.failures import Terminated
 from ckpttool.storage.locks import LOCK_TIMEOUT
 from ckpttool.surgery.writing.bundle.carry import DATA_MODES
 from ckpttool.surgery.writing.companions import META_MODES
+from ckpttool.surgery.writing.write import write_misuse
 
 if TYPE_CHECKING:
     from ckpttool.surgery.writing.write import Writing
@@ -81,10 +82,6 @@ def write_options(function: F) -> F:
         all: bool,
         **kwargs: Any,
     ) -> Any:
-        if (output is None) != in_place and (in_place or not dry_run):
-            raise click.UsageError("give either -o DST or --in-place")
-        if in_place and (force or data != "auto"):
-            raise click.UsageError("--force and --data need -o")
         how: Writing = {
             "in_place": in_place,
             "dry_run": dry_run,
@@ -96,6 +93,7 @@ def write_options(function: F) -> F:
             "follow_links": follow_links,
             "lock_timeout": lock_timeout,
         }
+        options.refuse_misuse(write_misuse(output, how), destination="-o DST")
         destination = Destination(output, how, all)
         return function(*args, destination=destination, **kwargs)
 

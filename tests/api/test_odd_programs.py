@@ -54,7 +54,7 @@ ARGUMENTS: list[tuple[Call, dict[str, Any], type[Exception], str]] = [
     (ct.prune, {"slots": True, "data": "symlink"}, ct.SelectionError, "'reflink'"),
     (ct.prune, {"slots": True, "meta": "keep"}, ct.SelectionError, "'drop'"),
     (ct.prune, {"slots": True, "dryrun": True}, TypeError, "'dryrun'"),
-    (ct.prune, {"slots": True, "dry_run": False}, ct.DestinationError, "or in_place=True"),
+    (ct.prune, {"slots": True, "dry_run": False}, ct.DestinationError, "destination or in_place"),
     (ct.convert_legacy, {"to": "v3"}, ct.SelectionError, "to is 'v3'"),
     (ct.convert_legacy, {"shards": 0}, ct.SurgeryError, "0 data shards are not"),
     (ct.convert_legacy, {"max_shard_size": -1}, ct.SurgeryError, "the size -1"),

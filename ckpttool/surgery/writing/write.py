@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypedDict
 
-from ckpttool.errors import DestinationError
+from ckpttool.errors import DestinationError, in_arguments
 from ckpttool.storage.locks import LOCK_TIMEOUT, Patience
 from ckpttool.storage.paths import StrPath, path_text
 from ckpttool.storage.work import Progress
@@ -59,21 +59,20 @@ def write(
 
     Args:
         plan: what to write. Its source must still be open.
-        destination: prefix of the new checkpoint, such as "out/ckpt-1". The last folder in it is
-            made if need be. None goes with `in_place`, or with `dry_run`.
-        in_place: change the source itself.
-        dry_run: write nothing; the receipt tells what can be told without it.
-        data: how data shards get there: "reflink", "hardlink", "copy", or "auto" for the first of
-            these that works.
-        compact: rewrite data shards without dead bytes.
-        force: replace a checkpoint at the destination.
-        update_state: name the result as the latest in the state file of its folder.
-        meta: what becomes of a `.meta` file beside the source; "auto" copies it where no key
-            changed.
-        follow_links: carry along data shards that are links out of the checkpoint's folder.
+        destination: prefix of the new checkpoint, such as "out/ckpt-1". Its folder is made if
+            necessary, but none above it. None with `in_place` or `dry_run`.
+        in_place: replace the source itself.
+        dry_run: write nothing; the receipt has what is known before.
+        data: how to carry data shards over: "reflink", "hardlink", "copy", or "auto" for the first
+            of these that works.
+        compact: rewrite data shards without unused bytes.
+        force: replace an existing checkpoint at the destination.
+        update_state: record the result as the latest in its folder's state file.
+        meta: what to do with the `.meta` file; "auto" copies it if no key changed.
+        follow_links: accept data shards that are links to files outside the checkpoint's folder.
         lock_timeout: seconds to wait for another writer in the folder.
-        on_wait: told, in words, whom it waits for.
-        on_progress: told bytes copied and bytes to copy, if any are.
+        on_wait: called with a message when it has to wait.
+        on_progress: called with the bytes copied and their total, if any are copied.
 
     Raises:
         DestinationError: there is something at the destination, it is the source itself, or
@@ -107,11 +106,9 @@ def options_to_write(destination: StrPath | None, **how: Unpack[Writing]) -> Wri
     Raises:
         DestinationError: they contradict each other.
     """
-    in_place = how.get("in_place", False)
-    if (destination is None) != in_place and (in_place or not how.get("dry_run")):
-        raise DestinationError("either a destination or in_place=True says where to write")
-    if in_place and (how.get("force") or how.get("data", "auto") != "auto"):
-        raise DestinationError("force and data do not go with in_place")
+    misuse = write_misuse(destination, how)
+    if misuse is not None:
+        raise DestinationError(in_arguments(misuse))
     return WriteOptions(
         how.get("data", "auto"),
         how.get("compact", False),
@@ -121,3 +118,13 @@ def options_to_write(destination: StrPath | None, **how: Unpack[Writing]) -> Wri
         how.get("follow_links", False),
         Patience(how.get("lock_timeout", LOCK_TIMEOUT), how.get("on_wait")),
     )
+
+
+def write_misuse(destination: StrPath | None, how: Writing) -> str | None:
+    """Return why arguments of `write` do not go together, their names in braces."""
+    in_place = how.get("in_place", False)
+    if (destination is None) != in_place and (in_place or not how.get("dry_run")):
+        return "give either {destination} or {in_place}"
+    if in_place and (how.get("force") or how.get("data", "auto") != "auto"):
+        return "{force} and {data} need {destination}"
+    return None

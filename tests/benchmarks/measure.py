@@ -62,13 +62,13 @@ class Row:
 
 
 @contextmanager
-def options(description: str, *, runs: int) -> Iterator[Options]:
+def options(description: str, *, runs: int, size: int = 1024) -> Iterator[Options]:
     """Parse the command line; the scratch folder goes away at the end unless it was named."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--tensorflow", required=True, metavar="PYTHON", help="has TensorFlow")
     parser.add_argument("--runs", type=int, default=runs, help="how often, each (%(default)s)")
     parser.add_argument("--scratch", type=Path, help="a folder that stays, to use again")
-    parser.add_argument("--size", type=int, default=1024, help="of the tensor, MiB (%(default)s)")
+    parser.add_argument("--size", type=int, default=size, help="of the tensor, MiB (%(default)s)")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="ckpt-bench-") as temporary:
         scratch = (given.scratch or Path(temporary)).resolve()

@@ -323,3 +323,52 @@ def many_nodes(m: Any, folder: Path) -> None:
         layer.w, layer.b = m.Variable(np.full((3, 2), index)), m.Variable(np.zeros(2))
         layer.next = c.layers[(index + 1) % 60]
     c.save(folder / "ckpt")
+
+
+# What is done to a list `it`, or a dict, whose raw form is `raw`; `v` are variables.
+LIST_CHANGES = """
+it[0] = v[3]; it[0] = None; it[1] = v[3]; del it[0]; del it[1]; it.pop(); it.pop(0)
+it.insert(3, 1); it.insert(0, v[3]); it.insert(0, [1]); it.remove(1); it.reverse(); it.clear()
+it *= 0; it *= -1; it *= 1; it *= 2; it[0:0] = [v[4]]; it[1:2] = [v[3]]; it[1:] = []; it[:] = it[:]
+it.extend([v[3], [v[4]]]); it.extend(it[:]); raw.append(v[3]); raw.append(1); raw.pop()
+raw[1] = 5; raw[0] = v[4]; it[0] = it[0]; it[1] = it[1]; it[-1] = v[3]; it[2] = [v[3]]
+it[2] = m.NoDependency(v[3]); it.append(m.NoDependency(v[3])); it.append((v[3], [1]))
+it[2] = (1, 2); owner.it = raw; owner.it = it; owner.it = list(it)
+"""
+DICT_CHANGES = """
+it["a"] = v[3]; it["a"] = None; it["z"] = v[3]; del it["a"]; del it["p"]; it.pop("a")
+it.pop("q", 1); it.popitem(); it.clear(); it.setdefault("a", 1); it.setdefault("z", 1)
+it.setdefault("z", v[3]); it |= {"z": 1}; it.update(z=v[3]); it.update({"z": [v[3]]})
+it[3] = v[3]; it[3] = 1; it[3] = []; it[3] = m.NoDependency(v[3]); raw["z"] = 1; raw["a"] = v[3]
+raw["p"] = 1; raw.pop("a"); raw.clear(); it["a"] = it["a"]; raw["z"] = 1 + raw.pop("z", 0)
+owner.it = raw; owner.it = it; owner.it = dict(it)
+"""
+RAW: list[tuple[Callable[[list[Any]], Any], str]] = [
+    (lambda v: [v[0], 1, "x"], LIST_CHANGES),
+    (lambda v: [3, 1, 2], LIST_CHANGES),
+    (lambda v: [1, v[0], 2], LIST_CHANGES),
+    (lambda v: [[v[0]], 1, 2], LIST_CHANGES),
+    (lambda v: [(v[0], 1), 1, "x"], LIST_CHANGES),
+    (lambda v: {"a": v[0], "p": 1}, DICT_CHANGES),
+    (lambda v: {"a": 1, "p": 2}, DICT_CHANGES),
+    (lambda v: {"a": {"b": v[0]}, "p": (v[1],)}, DICT_CHANGES),
+    (lambda v: OrderedDict(a=v[0], p=1), DICT_CHANGES),
+]
+
+
+def changed(m: Any, folder: Path, raw_of: Callable[[list[Any]], Any], change: str) -> str:
+    """Change a container and save; tell what came of it."""
+    v = [m.Variable(float(10 + index)) for index in range(9)]
+    owner = m.Checkpoint()
+    raw = raw_of(v)
+    owner.it = raw
+    names = {"owner": owner, "it": owner.it, "raw": raw, "v": v, "m": m}
+    try:
+        exec(change, names)
+    except (TypeError, ValueError, IndexError, KeyError) as error:
+        return type(error).__name__
+    try:
+        owner.write(folder / "ckpt")
+    except ValueError:
+        return "not saved"
+    return "saved"

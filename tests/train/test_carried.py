@@ -11,6 +11,7 @@ import ckpttool
 from ckpttool.objects.graph import ObjectGraph
 from ckpttool.objects.keys import GRAPH_KEY
 from ckpttool.train.carried import Carried
+from ckpttool.train.checkpoint import save_weights
 from ckpttool.train.module import Module
 from ckpttool.train.saving import write_snapshot
 from ckpttool.train.snapshot import snapshot_of
@@ -64,6 +65,16 @@ def test_a_whole_checkpoint(name: str, tmp_path: Path) -> None:
         write_snapshot(str(tmp_path / "ckpt"), snapshot_of(root))
     for suffix in (".data-00000-of-00001", ".index"):
         assert (tmp_path / f"ckpt{suffix}").read_bytes() == Path(prefix + suffix).read_bytes()
+
+
+def test_save_weights_of_a_keras_model(tmp_path: Path) -> None:
+    (prefix,) = [b.prefix for b in fixtures.bundles() if "tf2.21/save_weights/" in b.prefix]
+    with ckpttool.open_checkpoint(prefix) as opened:
+        graph = opened.object_graph
+        assert graph is not None
+        save_weights(carried(opened, graph), tmp_path / Path(prefix).name)
+    for path in Path(prefix).parent.iterdir():
+        assert (tmp_path / path.name).read_bytes() == path.read_bytes(), path.name
 
 
 def test_it_follows_its_new_place(tmp_path: Path) -> None:

@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import ast
+import contextlib
+import fcntl
 import os
+import pty
 import re
 import shlex
+import struct
 import subprocess
 import sys
+import termios
 from pathlib import Path
 
 import pytest
 
 import ckpttool
 from man import examples, generate
+from tests.support.command import ckpt, environment
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 CI = ROOT / ".ci" / "run"
+SHOWN = re.findall(r"^```text\n\$ (ckpt .*)\n((?s:.*?))^```$", README, re.MULTILINE)
 COMMANDS = re.findall(r"^\|[^|]*\| `(ckpt [^`]*)` \|$", README, re.MULTILINE)
 
 
@@ -32,21 +39,50 @@ def set_up_commands() -> list[str]:
 
 
 def test_every_row_of_the_table_is_a_command() -> None:
-    _, _, table = README.partition("| you want | the command |\n|---|---|\n")
-    rows = table.partition("\n\n")[0].splitlines()
-    assert len(rows) == len(COMMANDS) > 10
+    _, *tables = README.split("| you want | the command |\n|---|---|\n")
+    rows = [table.partition("\n\n")[0].splitlines() for table in tables]
+    assert len(rows[0]) == 12 and sum(map(len, rows)) == len(COMMANDS)
 
 
-@pytest.mark.sweep(3)
-@pytest.mark.parametrize("line", COMMANDS)
-def test_commands_run(line: str, tmp_path: Path) -> None:
+def test_commands_run_in_turn(tmp_path: Path) -> None:
+    """As somebody types them who tries one after another: none is in the way of the next."""
     examples.make(tmp_path)
-    before = set(tmp_path.iterdir())
-    done = examples.run(line, tmp_path)
-    told = (0, 1) if line.startswith("ckpt diff ") else (0,)
-    assert done.returncode in told and examples.is_quiet(line, done.stderr)
-    made = [path for path in set(tmp_path.iterdir()) - before if path.is_file()]
-    assert done.stdout.strip() or (made and all(path.stat().st_size for path in made))
+    for line in COMMANDS:
+        before = set(tmp_path.iterdir())
+        done = ckpt(*shlex.split(line)[1:], folder=str(tmp_path))
+        told = (0, 1) if line.startswith("ckpt diff ") else (0,)
+        assert done.code in told, (line, done.err)
+        assert examples.is_quiet(line, done.err), (line, done.err)
+        made = [path for path in set(tmp_path.iterdir()) - before if path.is_file()]
+        assert done.out.strip() or (made and all(path.stat().st_size for path in made)), line
+
+
+@pytest.mark.parametrize(("line", "shown"), SHOWN)
+def test_output_is_shown_as_it_is(line: str, shown: str, tmp_path: Path) -> None:
+    """What a terminal of 80 columns shows without colour."""
+    examples.make(tmp_path)
+    assert on_terminal(line, tmp_path) == shown
+
+
+def on_terminal(line: str, folder: Path) -> str:
+    """Return what a command prints on a terminal, to both streams."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 80, 0, 0))
+    process = subprocess.Popen(
+        [sys.executable, "-m", "ckpttool", *shlex.split(line)[1:]],
+        stdout=theirs,
+        stderr=theirs,
+        cwd=folder,
+        env=environment({"TERM": "xterm", "NO_COLOR": "1", "LANG": "C.UTF-8", "PAGER": "cat"}),
+    )
+    os.close(theirs)
+    data = b""
+    with contextlib.suppress(OSError):  # how the end of a terminal is told
+        while more := os.read(ours, 65536):
+            data += more
+    os.close(ours)
+    process.wait(timeout=60)
+    return data.decode().replace("\r\n", "\n")
 
 
 def test_python_runs(tmp_path: Path) -> None:

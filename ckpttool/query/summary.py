@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Set
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
+from ckpttool.checkpoint.kinds.rules import OPTIMIZER_KINDS, SLOT_KINDS
 from ckpttool.checkpoint.named import checkpoint_name
 from ckpttool.checkpoint.open import MAX_GRAPH_FOR_KINDS, Checkpoint
 from ckpttool.errors import CkptError, UnsupportedError
@@ -18,6 +19,7 @@ from ckpttool.query.listing import damaged_rows, tensor_rows
 from ckpttool.query.metagraph.summary import compare_with_checkpoint
 from ckpttool.query.metagraph.variables import VariableComparison
 from ckpttool.query.rows import TensorRow, short_name
+from ckpttool.query.shards import missing_data
 from ckpttool.query.source import Source
 from ckpttool.storage.source import RandomAccessFile
 
@@ -58,12 +60,17 @@ class Group:
         tensors: how many there are.
         parameters: number of their elements, strings and variants left out.
         bytes: stored bytes.
+        weights: number of elements of those that are weights.
     """
 
     name: str
     tensors: int
     parameters: int
     bytes: int
+    weights: int = 0
+
+
+_NONE = Group("", 0, 0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +121,7 @@ class Summary:
         writer: who wrote it.
         latest: whether the state file of its folder names it as the latest; None without one.
         shards: the data shards with tensors.
-        totals: over all tensors.
+        totals: over all tensors, and the object graph, which is stored as one.
         kinds: the tensors by kind.
         scopes: the tensors by the first segment of their short names.
         steps: tensors that count training steps.
@@ -122,6 +129,10 @@ class Summary:
         metagraphs: its MetaGraphs.
         problems: what could not be read, and why.
         comparisons: for each MetaGraph, the comparison of its variables with the tensors.
+        dtypes: the tensors by dtype.
+        slots: what `ckpt prune --slots` would drop.
+        optimizer: what `ckpt prune --optimizer` would drop.
+        damage: data shards that are missing or too short.
     """
 
     source: Source
@@ -136,6 +147,19 @@ class Summary:
     metagraphs: tuple[MetaGraph, ...]
     problems: tuple[str, ...]
     comparisons: tuple[VariableComparison, ...] = ()
+    dtypes: tuple[Group, ...] = ()
+    slots: Group = _NONE
+    optimizer: Group = _NONE
+    damage: tuple[CkptError, ...] = ()
+
+    @property
+    def tensors(self) -> int:
+        """How many tensors there are without the object graph."""
+        return self.totals.tensors - self.of_kind("graph").tensors
+
+    def of_kind(self, kind: str) -> Group:
+        """Return the tensors of a kind, added up."""
+        return next((group for group in self.kinds if group.name == kind), _NONE)
 
 
 def summarize(ckpt: Checkpoint) -> Summary:
@@ -167,15 +191,23 @@ def summarize(ckpt: Checkpoint) -> Summary:
         if row.kind == "step"
     )
     latest = attempt(lambda: _is_latest(ckpt))
+    source = Source.of(ckpt, rows)
+    averages = attempt(lambda: ckpt.averages) or ()
+    kept = {average.key for average in averages if average.optimizer}
+
+    def dropped(kinds: Set[str]) -> Group:
+        chosen = (row for row in rows if row.kind in kinds or row.key in kept)
+        return next(_groups(chosen, lambda _: ""), _NONE)
+
     return Summary(
-        source=Source.of(ckpt, rows),
+        source=source,
         writer=_writer(graph, metagraphs),
         latest=latest,
         shards=tuple(
             ShardSummary(os.path.basename(file.path), file.size)
             for file in ckpt.reader.shard_files()
         ),
-        totals=next(_groups(rows, lambda _: ""), Group("", 0, 0, 0)),
+        totals=next(_groups(rows, lambda _: ""), _NONE),
         kinds=tuple(_groups(rows, lambda row: row.kind)),
         scopes=tuple(_groups(rows, lambda row: short_name(row).partition("/")[0])),
         steps=steps,
@@ -183,6 +215,10 @@ def summarize(ckpt: Checkpoint) -> Summary:
         metagraphs=metagraphs,
         comparisons=attempt(lambda: compare_with_checkpoint(ckpt, facts)) or (),
         problems=tuple(dict.fromkeys(problems)),
+        dtypes=tuple(_groups((r for r in rows if r.kind != "graph"), lambda row: row.dtype)),
+        slots=dropped(SLOT_KINDS),
+        optimizer=dropped(OPTIMIZER_KINDS),
+        damage=tuple(missing_data(source, rows)),
     )
 
 
@@ -263,9 +299,11 @@ def _is_latest(ckpt: Checkpoint) -> bool | None:
 def _groups(rows: Iterable[TensorRow], name_of: Callable[[TensorRow], str]) -> Iterator[Group]:
     sums: dict[str, list[int]] = {}
     for row in rows:
-        total = sums.setdefault(name_of(row), [0, 0, 0])
+        total = sums.setdefault(name_of(row), [0, 0, 0, 0])
+        elements = 0 if row.dtype in ("string", "variant") else row.elements
         total[0] += 1
-        total[1] += 0 if row.dtype in ("string", "variant") else row.elements
+        total[1] += elements
         total[2] += row.bytes or 0
+        total[3] += elements if row.kind == "weight" else 0
     for name, total in sums.items():
         yield Group(name, *total)

@@ -8,6 +8,7 @@ aligned     rows as a table for people, fitted to the terminal
 wrap        lines broken between words
 jsonout     strict JSON, streamed
 layout      an array as NumPy would lay it out
+bars        shares of a whole as bars
 tree        a tree drawn with lines
 progress    a progress bar on the terminal
 listing     the tensors of a checkpoint, and the views of them

@@ -33,11 +33,13 @@ class Terminal:
         interactive: whether the stream is a terminal.
         color: whether to send colours and other styles.
         width: columns to fit lines into; None where nothing limits them.
+        unicode: whether the stream takes more than ASCII.
     """
 
     interactive: bool = False
     color: bool = False
     width: int | None = None
+    unicode: bool = True
 
     def style(self, text: str, style: str) -> str:
         """Return `text` in a style, or as it is where there is no colour.
@@ -72,7 +74,16 @@ def describe(
         interactive=interactive,
         color=_wants_color(interactive, color, env),
         width=_width(stream, interactive, env),
+        unicode=_takes_unicode(stream),
     )
+
+
+def _takes_unicode(stream: TextIO) -> bool:
+    try:
+        "━▁█→".encode(stream.encoding or "utf-8")
+    except (UnicodeError, LookupError):
+        return False
+    return True
 
 
 def _is_terminal(stream: TextIO) -> bool:

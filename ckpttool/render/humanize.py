@@ -31,6 +31,14 @@ def figure(value: float) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
+def amount(count: int) -> str:
+    """Return a large number in short: `950`, `26.6 M`, `1.34 B`; a thousand is not large."""
+    for unit, factor in (("T", 10**12), ("B", 10**9), ("M", 10**6)):
+        if count >= factor:
+            return f"{float(f'{count / factor:.3g}'):,g} {unit}"
+    return number(count)
+
+
 def number(count: int) -> str:
     """Return a whole number with its digits in groups of three: `1,234,567`."""
     return f"{count:,}"

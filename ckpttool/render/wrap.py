@@ -18,7 +18,7 @@ INDENT = "  "
 Piece = tuple[str, str]  # text, and the words for its style
 
 # Not between a number and its unit, and not after the mark that a line starts with.
-_SPACE = re.compile(r"(?<!^\S) (?!(?<=\d )(?:[KMGTPE]i)?B\b)")
+_SPACE = re.compile(r"(?<!^\S)(?<!×) (?!(?<=\d )(?:(?:[KMGTPE]i)?B\b|%)|×)")
 _SEGMENT = re.compile(r"[^/]*/+|[^/]+")
 
 

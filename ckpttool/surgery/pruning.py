@@ -6,14 +6,13 @@ from collections.abc import Iterable, Set
 from dataclasses import replace
 from typing import NamedTuple
 
+from ckpttool.checkpoint.kinds.rules import OPTIMIZER_KINDS, SLOT_KINDS
 from ckpttool.checkpoint.selection.select import Choice, Listed, SelectionRule, Selector
 from ckpttool.errors import SelectionError, SurgeryError
 from ckpttool.objects.drops import drop_attributes
 from ckpttool.objects.keys import GRAPH_KEY
 from ckpttool.surgery.plan import Plan, refuse_disputes
 
-SLOT_KINDS = frozenset({"slot"})
-OPTIMIZER_KINDS = frozenset({"slot", "optimizer"})
 WEIGHT_KINDS = frozenset({"weight"})
 # Without it TensorFlow's `restore` complains about the rest.
 _SHOWN = 3

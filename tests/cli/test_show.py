@@ -352,7 +352,7 @@ def test_without_data_shards(tmp_path: Path) -> None:
     os.unlink(prefix + ".data-00000-of-00001")
     done = run("show", prefix)
     assert done.code == 0
-    assert "missing     ckpt-5.data-00000-of-00001" in done.out
+    assert "damage      ckpt-5.data-00000-of-00001: the data shard is missing" in done.out
     assert "step        save_counter (unreadable), step (unreadable)" in done.out
     assert done.out.count("cannot read") == 3
     summary = document(prefix)["summary"]
@@ -411,7 +411,8 @@ def test_a_narrow_terminal() -> None:
     assert len(values) > 1 and all(len(line) <= 40 for line in values)
     assert len(lines[-1]) <= 40 and lines[-1].startswith("3.816 |")
     summary = on_terminal("show", PREFIX, environ={"COLUMNS": "40", "NO_COLOR": "1"})
-    assert "object graph: 18 objects" in summary
+    assert "objects     18 objects, 4 slot" in summary
+    assert max(map(len, summary.splitlines()[1:])) <= 40
 
 
 def test_odd_keys_and_strings_are_never_raw() -> None:

@@ -18,12 +18,13 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from ckpttool.checkpoint.generation import Generation
+from ckpttool.checkpoint.kinds.rules import SLOT_KINDS
 from ckpttool.checkpoint.locate import locate
 from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.checkpoint.save import save_checkpoint
 from ckpttool.surgery.convert import TargetForm, conversion_options, plan_conversion
 from ckpttool.surgery.plan import Plan
-from ckpttool.surgery.pruning import SLOT_KINDS, drop_tensors, select_drops
+from ckpttool.surgery.pruning import drop_tensors, select_drops
 from ckpttool.surgery.renaming import rename
 from ckpttool.surgery.rules import parse_move
 from ckpttool.surgery.writing.prepare import WriteOptions, prepare

@@ -14,7 +14,7 @@ import pytest
 
 from ckpttool import open_checkpoint
 from ckpttool.checkpoint.kinds.names import kinds_from_names
-from ckpttool.surgery.pruning import OPTIMIZER_KINDS, SLOT_KINDS
+from ckpttool.checkpoint.kinds.rules import OPTIMIZER_KINDS, SLOT_KINDS
 from ckpttool.surgery.renaming import promote_averages
 from tests.interop.kinds_programs import CASES, Trained, Truth, train
 from tests.interop.process import OLDER

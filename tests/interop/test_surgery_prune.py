@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 import ckpttool
-from ckpttool.surgery.pruning import OPTIMIZER_KINDS, SLOT_KINDS, WEIGHT_KINDS
+from ckpttool.checkpoint.kinds.rules import OPTIMIZER_KINDS, SLOT_KINDS
+from ckpttool.surgery.pruning import WEIGHT_KINDS
 from ckpttool.surgery.rules import parse_move
 from tests.interop import surgery_keras as keras_models
 from tests.interop import surgery_objects as objects

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from ckpttool.surgery.pruning import OPTIMIZER_KINDS, SLOT_KINDS, WEIGHT_KINDS
+from ckpttool.checkpoint.kinds.rules import OPTIMIZER_KINDS, SLOT_KINDS
+from ckpttool.surgery.pruning import WEIGHT_KINDS
 from ckpttool.surgery.renaming import promote_averages
 from ckpttool.surgery.rules import (
     PrefixRule,

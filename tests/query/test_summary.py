@@ -11,6 +11,8 @@ import pytest
 from ckpttool import open_checkpoint, pb
 from ckpttool.errors import CorruptError
 from ckpttool.query.summary import Summary, Writer, summarize
+from ckpttool.surgery.plan import Plan
+from ckpttool.surgery.pruning import prune
 from tests.support import handmade
 from tests.support.fixtures import FIXTURES, BundleFixture, bundle
 from tests.support.limits import memory_limit, time_limit
@@ -32,6 +34,39 @@ def copied(name: str, folder: Path) -> str:
         if file.startswith(f"{base}.") or file == "checkpoint":
             shutil.copy(os.path.join(source, file), folder)
     return os.fspath(folder / base)
+
+
+@each_bundle
+def test_what_prune_would_save(fixture: BundleFixture) -> None:
+    """The summary promises what `ckpt prune` does."""
+    summary = summary_of(fixture.prefix)
+    with open_checkpoint(fixture.prefix) as ckpt:
+        plan = Plan.of(ckpt)
+        pruned = (prune(plan, slots=True), prune(plan, optimizer=True))
+    for after, promised in zip(pruned, (summary.slots, summary.optimizer), strict=True):
+        going = [change for change in after.changes if change.action == "drop"]
+        assert promised.tensors == len(going)
+        assert promised.bytes == sum(change.bytes or 0 for change in going)
+
+
+def test_the_object_graph_is_no_tensor_and_slots_are_no_parameters() -> None:
+    summary = summary_of(bundle(GUIDE + "ckpt-5").prefix)
+    assert (summary.totals.tensors, summary.tensors) == (15, 14)
+    assert sum(group.tensors for group in summary.dtypes) == 14
+    assert summary.of_kind("weight").parameters == summary.totals.weights == 10
+    assert sum(group.weights for group in summary.scopes) == 10
+    assert summary.of_kind("no such").tensors == 0
+
+
+def test_damage_that_file_sizes_tell(tmp_path: Path) -> None:
+    prefix = copied(GUIDE + "ckpt-5", tmp_path)
+    assert summary_of(prefix).damage == ()
+    os.truncate(prefix + ".data-00000-of-00001", 100)
+    (error,) = summary_of(prefix).damage
+    assert "the data shard has 100" in error.message
+    os.unlink(prefix + ".data-00000-of-00001")
+    (error,) = summary_of(prefix).damage
+    assert error.message == "the data shard is missing"
 
 
 @each_bundle

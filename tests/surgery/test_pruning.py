@@ -14,20 +14,13 @@ from hypothesis import strategies as st
 
 from ckpttool import open_checkpoint
 from ckpttool.bundle.reader import BundleReader
-from ckpttool.checkpoint.kinds.rules import KINDS
+from ckpttool.checkpoint.kinds.rules import KINDS, OPTIMIZER_KINDS, SLOT_KINDS
 from ckpttool.checkpoint.selection.graph_names import GraphNames
 from ckpttool.errors import CkptError, SelectionError, SurgeryError
 from ckpttool.objects.graph import Node, ObjectGraph
 from ckpttool.objects.keys import GRAPH_KEY
 from ckpttool.surgery.plan import Plan
-from ckpttool.surgery.pruning import (
-    OPTIMIZER_KINDS,
-    SLOT_KINDS,
-    WEIGHT_KINDS,
-    drop_tensors,
-    note_staying,
-    select_drops,
-)
+from ckpttool.surgery.pruning import WEIGHT_KINDS, drop_tensors, note_staying, select_drops
 from ckpttool.surgery.renaming import rename
 from ckpttool.surgery.rules import MoveRule, SubstituteRule
 from ckpttool.surgery.writing.prepare import WriteOptions, prepare

@@ -9,6 +9,9 @@ from ckpttool.tensor.shape import Shape
 
 Kind = Literal["weight", "slot", "optimizer", "step", "ema", "iterator", "table", "graph", "other"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
+# What an optimizer keeps for each weight, and all that it keeps.
+SLOT_KINDS: frozenset[str] = frozenset({"slot"})
+OPTIMIZER_KINDS: frozenset[str] = SLOT_KINDS | {"optimizer"}
 
 
 class Described(Protocol):

@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from itertools import zip_longest
 from typing import TextIO
 
 from ckpttool.metagraph.facts import MetaGraph
+from ckpttool.objects.keys import GRAPH_KEY
 from ckpttool.printable import printable
+from ckpttool.query.metagraph.variables import VariableComparison
 from ckpttool.query.summary import GraphSummary, Group, Summary, Writer
 from ckpttool.render import humanize
 from ckpttool.render.aligned import write_table
-from ckpttool.render.cells import Column
+from ckpttool.render.bars import with_shares
+from ckpttool.render.cells import Column, Row, kind_style
 from ckpttool.render.console import Terminal
 from ckpttool.render.jsonout import source_document, write_json, write_jsonl
 from ckpttool.render.metagraph import comparison_document, comparison_text
 from ckpttool.render.show.json import SCHEMA
+from ckpttool.render.wrap import flow, prose, words
 
 # So many scopes are listed before the rest is only counted.
 _MOST_SCOPES = 20
 _MOST_ITEMS = 8
+_LABEL = 12  # columns of the labels
 _COUNTS = (
     Column("tensors", align="right", human=humanize.number),
     Column("parameters", align="right", human=humanize.number),
@@ -35,10 +41,10 @@ def write_summary(
 
     Args:
         summary: what to write.
-        format: "json", "jsonl", or "table" or "plain" for text.
+        format: "json", "jsonl", or text: "table", with bars, or "plain".
         stream: where to.
         terminal: what `stream` is.
-        full: whether to list everything in text, however long it is.
+        full: whether to list everything in text, however long it is; else it is a card.
     """
     if format == "json":
         document = {"schema": SCHEMA, "source": source_document(summary.source)}
@@ -46,61 +52,133 @@ def write_summary(
     elif format == "jsonl":
         write_jsonl([_document(summary)], stream)
     else:
-        _write_text(summary, stream, terminal, full=full)
+        _write_text(summary, stream, terminal, full=full, bars=format == "table")
 
 
-def _write_text(summary: Summary, stream: TextIO, terminal: Terminal, *, full: bool) -> None:
+def _write_text(
+    summary: Summary, stream: TextIO, terminal: Terminal, *, full: bool, bars: bool
+) -> None:
     stream.write(terminal.style(printable(summary.source.prefix), "bold") + "\n")
-    for name, value in _facts(summary):
-        stream.write(f"{terminal.style(f'{name:<12}', 'cyan')}{value}\n")
-    _write_groups("kind", summary.kinds, stream, terminal)
-    most = len(summary.scopes) if full else _MOST_SCOPES
-    _write_groups("scope", summary.scopes[:most], stream, terminal)
-    if len(summary.scopes) > most:
-        stream.write(f"... {humanize.counted(len(summary.scopes) - most, 'more scope')}\n")
-    if summary.graph is not None:
-        _write_lines(_graph(summary.graph), stream, terminal)
-    for number, metagraph in enumerate(summary.metagraphs):
-        lines = [*_metagraph(metagraph, full=full)]
-        if number < len(summary.comparisons):
-            lines.append(f"  variables {comparison_text(summary.comparisons[number])}")
-        _write_lines(lines, stream, terminal)
+    # A continuation stands under the value, where that leaves enough of a line.
+    indent = " " * (_LABEL if terminal.width is None or terminal.width >= 60 else 2)
+    for name, value, style in _facts(summary, full=full):
+        label = (f"{name:<{_LABEL - 1}}", "cyan")
+        for line in flow([label, *words(value, style)], terminal, indent=indent):
+            stream.write(line + "\n")
+    kinds = sorted(summary.kinds, key=lambda group: -group.bytes)
+    whole = summary.totals.bytes if bars else 0
+    _write_groups("kind", kinds, whole, stream, terminal)
+    scopes = [group for group in summary.scopes if group.name != GRAPH_KEY]
+    shown = scopes if full else scopes[:_MOST_SCOPES]
+    _write_groups("scope", shown, whole, stream, terminal)
+    if len(scopes) > len(shown):
+        stream.write(f"... {humanize.counted(len(scopes) - len(shown), 'more scope')}\n")
+    if full:
+        _write_details(summary, stream, terminal)
     if summary.problems:
         stream.write("\n")
     for problem in summary.problems:
-        stream.write(f"{terminal.style('cannot read', 'red')} {problem}\n")
+        for line in flow([("cannot read", "red"), *words(problem)], terminal):
+            stream.write(line + "\n")
 
 
-def _facts(summary: Summary) -> Iterator[tuple[str, str]]:
-    source, totals = summary.source, summary.totals
-    yield "written by", _writer(summary.writer)
+def _facts(summary: Summary, *, full: bool) -> Iterator[tuple[str, str, str]]:
+    """Yield the lines of the card: label, value, and the style of the value."""
+    source, weights = summary.source, summary.of_kind("weight")
+    yield "parameters", _parameters(weights), "bold"
+    tensors = humanize.counted(summary.tensors, "tensor")
+    graph = " and the object graph" if summary.of_kind("graph").tensors else ""
+    yield "stored", f"{tensors}{graph}, {humanize.size(summary.totals.bytes)}", ""
+    dtypes = sorted(summary.dtypes, key=lambda group: -group.bytes)
+    if dtypes:
+        listed = [f"{group.name} × {humanize.number(group.tensors)}" for group in dtypes]
+        yield "dtypes", _some(listed, full=full), ""
+    steps = [
+        f"{printable(step.object_path or step.key)} "
+        f"{'(unreadable)' if step.value is None else step.value}"
+        for step in summary.steps
+    ]
+    if steps:
+        yield "step", _some(steps, full=full), ""
+    if summary.latest is not None:
+        yield "latest", "yes" if summary.latest else "no", "green" if summary.latest else ""
+    yield "written by", _writer(summary.writer), ""
     style = "object-based" if source.style == "object" else "name-based"
     order = "" if source.byte_order is None else f", {source.byte_order}-endian"
-    yield "format", f"{source.generation}, {style}{order}"
+    yield "format", f"{source.generation}, {style}{order}", ""
+    yield "files", _files(summary), ""
+    for error in summary.damage:
+        yield (
+            "damage",
+            f"{printable(os.path.basename(error.path or ''))}: {error.message}",
+            "bold red",
+        )
+    if not full:  # else they follow in detail
+        if summary.graph is not None:
+            yield "objects", _objects(summary.graph), ""
+        for metagraph, comparison in zip_longest(summary.metagraphs, summary.comparisons):
+            if metagraph is not None:
+                yield "MetaGraph", _in_short(metagraph, comparison), ""
+    savings = _savings(summary)
+    if savings:
+        yield "prune", savings, ""
+
+
+def _parameters(weights: Group) -> str:
+    if not weights.tensors:
+        return "no weights"
+    exact, short = humanize.number(weights.parameters), humanize.amount(weights.parameters)
+    count = short if short == exact else f"{short} ({exact})"
+    return f"{count} in {humanize.counted(weights.tensors, 'weight')}"
+
+
+def _files(summary: Summary) -> str:
+    source = summary.source
     files = [] if source.index_bytes is None else [f"index {humanize.size(source.index_bytes)}"]
     present = [shard for shard in summary.shards if shard.bytes is not None]
     if present:
         noun = "file" if source.index_bytes is None else "data shard"
         shards = humanize.counted(len(present), noun)
         files.append(f"{shards} {humanize.size(source.data_bytes)}")
-    yield "files", ", ".join(files)
-    missing = [shard for shard in summary.shards if shard.bytes is None]
-    if missing:
-        yield "missing", ", ".join(printable(shard.name) for shard in missing)
-    if summary.latest is not None:
-        yield "latest", "yes" if summary.latest else "no"
-    if summary.steps:
-        steps = (
-            f"{printable(step.object_path or step.key)} "
-            f"{'(unreadable)' if step.value is None else step.value}"
-            for step in summary.steps
-        )
-        yield "step", ", ".join(steps)
-    parameters = humanize.counted(totals.parameters, "parameter")
-    yield (
-        "tensors",
-        f"{humanize.number(totals.tensors)}, {parameters}, {humanize.size(totals.bytes)}",
-    )
+    return ", ".join(files)
+
+
+def _savings(summary: Summary) -> str:
+    """Return what `ckpt prune` would save."""
+    whole = summary.totals.bytes
+    parts = [
+        f"--{option} saves {humanize.size(group.bytes)} ({100 * group.bytes / whole:.0f} %)"
+        for option, group in (("slots", summary.slots), ("optimizer", summary.optimizer))
+        if group.bytes
+    ]
+    return ", ".join(parts)
+
+
+def _objects(graph: GraphSummary) -> str:
+    first, *rest = _graph(graph)
+    return "; ".join([first.partition(": ")[2], *map(str.strip, rest)])
+
+
+def _in_short(metagraph: MetaGraph, comparison: VariableComparison | None) -> str:
+    parts = [humanize.counted(metagraph.nodes, "node")]
+    names = [printable(signature.key) for signature in metagraph.signatures]
+    if names:
+        noun = "signature" if len(names) == 1 else "signatures"
+        parts.append(f"{noun} {_some(names, full=False)}")
+    if comparison is not None:
+        parts.append(comparison_text(comparison))
+    tags = ", ".join(map(printable, metagraph.tags))
+    return (f"{tags}: " if tags else "") + "; ".join(parts)
+
+
+def _write_details(summary: Summary, stream: TextIO, terminal: Terminal) -> None:
+    if summary.graph is not None:
+        _write_lines(_graph(summary.graph), stream, terminal)
+    for number, metagraph in enumerate(summary.metagraphs):
+        lines = [*_metagraph(metagraph, full=True)]
+        if number < len(summary.comparisons):
+            lines.append(f"  variables {comparison_text(summary.comparisons[number])}")
+        _write_lines(lines, stream, terminal)
 
 
 def _writer(writer: Writer) -> str:
@@ -111,17 +189,33 @@ def _writer(writer: Writer) -> str:
     return "not recorded"
 
 
-def _write_groups(name: str, groups: Sequence[Group], stream: TextIO, terminal: Terminal) -> None:
-    if groups:
-        stream.write("\n")
-        rows = [(group.name, group.tensors, group.parameters, group.bytes) for group in groups]
-        write_table(rows, (Column(name, fold=True), *_COUNTS), stream, terminal)
+def _write_groups(
+    name: str, groups: Sequence[Group], whole: int, stream: TextIO, terminal: Terminal
+) -> None:
+    """Write a table of groups, with their shares of so many bytes, if any."""
+    if not groups:
+        return
+    rows: Sequence[Row] = [
+        (
+            group.name,
+            group.tensors if group.name != "graph" else None,  # it is stored as one, but is none
+            group.weights or None,
+            group.bytes,
+        )
+        for group in groups
+    ]
+    head = Column(name, fold=True, style=kind_style if name == "kind" else "")
+    parts = [group.bytes for group in groups]
+    rows, columns = with_shares(rows, (head, *_COUNTS), parts, whole, terminal)
+    stream.write("\n")
+    write_table(rows, columns, stream, terminal)
 
 
 def _write_lines(lines: Iterable[str], stream: TextIO, terminal: Terminal) -> None:
     stream.write("\n")
-    for number, line in enumerate(lines):
-        stream.write(f"{line if number else terminal.style(line, 'bold')}\n")
+    for number, text in enumerate(lines):
+        for line in prose(text, terminal, style="" if number else "bold"):
+            stream.write(line + "\n")
 
 
 def _graph(graph: GraphSummary) -> Iterator[str]:
@@ -185,6 +279,9 @@ def _document(summary: Summary) -> dict[str, object]:
         "totals": _amounts(summary.totals),
         "kinds": [asdict(group) for group in summary.kinds],
         "scopes": [asdict(group) for group in summary.scopes],
+        "dtypes": [asdict(group) for group in summary.dtypes],
+        "prune": {"slots": _amounts(summary.slots), "optimizer": _amounts(summary.optimizer)},
+        "damage": [{"path": each.path, "message": each.message} for each in summary.damage],
         "steps": [asdict(step) for step in summary.steps],
         "graph": None if summary.graph is None else _graph_document(summary.graph),
         "metagraphs": [
@@ -199,7 +296,7 @@ def _document(summary: Summary) -> dict[str, object]:
 
 
 def _amounts(group: Group) -> dict[str, object]:
-    return {"tensors": group.tensors, "parameters": group.parameters, "bytes": group.bytes}
+    return {name: value for name, value in asdict(group).items() if name != "name"}
 
 
 def _graph_document(graph: GraphSummary) -> dict[str, object]:

@@ -73,6 +73,10 @@ class ObjectGraph:
         self.nodes: Sequence[Node] = view_nodes(columns)
         self.slots: Sequence[SlotLink] = view_slots(columns)
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickle and copy what is held; the views are made again."""
+        return type(self).of, (self.columns, self.unknown)
+
     @classmethod
     def of(cls, columns: GraphColumns, unknown: bytes = b"") -> ObjectGraph:
         """Return the graph with these nodes."""

@@ -22,7 +22,7 @@ from ckpttool.train.variable import Variable
 
 SAVE_COUNTER = "save_counter"
 # Where a checkpoint keeps its own state: not as attributes, which would be tracked.
-_ROOT, _ATTACHED, _COUNTER = "_checkpoint_root", "_checkpoint_attached", "_checkpoint_counter"
+_ROOT, _ATTACHED, _COUNTER = "_ckpttool_root", "_ckpttool_attached", "_ckpttool_counter"
 
 
 class Checkpoint(Module):
@@ -50,7 +50,9 @@ class Checkpoint(Module):
         node = _dereferenced(root, "root")
         own = edges_at(node, "")
         counter = own.get(SAVE_COUNTER)
-        if isinstance(counter, Variable):
+        if counter is not None:
+            if not isinstance(counter, Variable):
+                raise UntrackableError(f"the child '{SAVE_COUNTER}' of the root is no Variable")
             state[_COUNTER] = counter
         if node_of(root) is not None:
             # Where this object is part of another checkpoint, TensorFlow has this edge first.

@@ -12,7 +12,7 @@ from ckpttool.train.module import Module
 from ckpttool.train.trackable import resume_slot
 from ckpttool.train.variable import Variable
 
-_SLOTS = "_slots_by_name"
+_SLOTS = "_ckpttool_slots"
 
 
 class SlotOwner(Module):

@@ -6,15 +6,15 @@ on which it was found first. Nothing here recurses.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ckpttool.errors import UntrackableError
+from ckpttool.errors import CkptError, UntrackableError
 from ckpttool.objects.columns import GraphColumns
 from ckpttool.objects.drops import with_values
 from ckpttool.objects.graph import Attribute, Edge, Node, ObjectGraph, SlotVariable
-from ckpttool.objects.keys import GRAPH_KEY, attribute_key, escape, slot_path
+from ckpttool.objects.keys import GRAPH_KEY, attribute_key, escape, room_for_paths, slot_path
 from ckpttool.tensor.values import object_array
 from ckpttool.train.carried import Carried
 from ckpttool.train.states import PYTHON_STATE
@@ -75,12 +75,17 @@ def reached_from(root: Trackable, attached: Attached = ()) -> Reached:
     """
     nodes, paths, ids = [root], [""], {id(root): 0}
     edges: list[tuple[Edge, ...]] = []
+    length = 0
     for node in nodes:
         path = paths[len(edges)]
+        length += len(path)
+        if length > room_for_paths(len(nodes)):
+            raise UntrackableError("the objects form a chain so long that their paths have no room")
         prefix = f"{path}/" if edges else ""
-        listed = list(edges_at(node, path).items())
+        own = edges_at(node, path)
+        listed = list(own.items())
         if not edges:
-            listed += attached
+            listed += _not_there(attached, own)
         found = []
         for name, child in listed:
             child_id = ids.setdefault(id(child), len(nodes))
@@ -90,6 +95,16 @@ def reached_from(root: Trackable, attached: Attached = ()) -> Reached:
             found.append(Edge(name, child_id))
         edges.append(tuple(found))
     return Reached(nodes, paths, edges, ids)
+
+
+def _not_there(attached: Attached, own: Mapping[str, Trackable]) -> Attached:
+    """Yield the attached edges of a root that it has not got itself meanwhile."""
+    for name, child in attached:
+        there = own.get(name)
+        if there is None:
+            yield name, child
+        elif there is not child:
+            raise UntrackableError(f"the root has got another child '{name}' meanwhile")
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +151,11 @@ def snapshot_of(root: Trackable, attached: Attached = (), *, copy: bool = False)
     states: list[tuple[str, Array]] = []
     out = []
     for node_id, (node, path) in enumerate(zip(nodes, paths, strict=True)):
-        attributes, values = _stored(node, path)
+        try:
+            attributes, values = _stored(node, path)
+        except CkptError as error:
+            error.locate(key=path)
+            raise
         if copy:
             values = [(key, value.copy()) for key, value in values]
         (states if _is_state(node, attributes) else tensors).extend(values)
@@ -151,9 +170,13 @@ def snapshot_of(root: Trackable, attached: Attached = (), *, copy: bool = False)
                 has_values=False,
             )
         )
-    columns = GraphColumns.of(out)
-    graph = ObjectGraph.of(with_values(columns, before=columns))
-    return Snapshot(graph, [*tensors, *states, (GRAPH_KEY, object_array([graph.to_bytes()], ()))])
+    try:
+        columns = GraphColumns.of(out)
+        graph = ObjectGraph.of(with_values(columns, before=columns))
+        stored = graph.to_bytes()
+    except UnicodeEncodeError as error:
+        raise UntrackableError(f"a name that is not Unicode: '{error.object}'") from error
+    return Snapshot(graph, [*tensors, *states, (GRAPH_KEY, object_array([stored], ()))])
 
 
 def _stored(node: Trackable, path: str) -> tuple[list[Attribute], list[tuple[str, Array]]]:

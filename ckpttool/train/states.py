@@ -6,8 +6,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from ckpttool.errors import InvalidTensorError
 from ckpttool.objects.keys import escape, unescape
-from ckpttool.tensor.dtypes import STRING
+from ckpttool.tensor.dtypes import STRING, DType
 from ckpttool.tensor.values import object_array, string_bytes
 from ckpttool.train.initial import initial_array
 from ckpttool.train.module import Module
@@ -55,13 +56,19 @@ class TensorState(Module, ABC):
         """Take a state: an array for each of the names that `to_tensors` has now."""
 
     def _trackable_values(self) -> Mapping[str, ValueSpec]:
-        values = {name: initial_array(value, None) for name, value in self.to_tensors().items()}
-        return {escape(name): ValueSpec(dtype, None) for name, (_, dtype) in values.items()}
+        return {name: ValueSpec(dtype, None) for name, (_, dtype) in self._tensors().items()}
 
     def _trackable_read(self) -> Mapping[str, Array]:
-        return {
-            escape(name): initial_array(value, None)[0] for name, value in self.to_tensors().items()
-        }
+        return {name: array for name, (array, _) in self._tensors().items()}
+
+    def _tensors(self) -> dict[str, tuple[Array, DType]]:
+        found = {}
+        for name, value in self.to_tensors().items():
+            try:
+                found[escape(name)] = initial_array(value, None)
+            except (TypeError, ValueError) as error:
+                raise InvalidTensorError(f"'{name}' of to_tensors: {error}") from error
+        return found
 
     def _trackable_assign(self, values: Mapping[str, Array]) -> None:
         self.from_tensors({unescape(name): value for name, value in values.items()})

@@ -45,7 +45,8 @@ if TYPE_CHECKING:
     from ckpttool.tensor.dtypes import DType
     from ckpttool.tensor.values import Array
 
-_STATE = "_tracking"
+# Among the attributes of the program's own objects, so of a name that they will not have.
+_STATE = "_ckpttool_tracking"
 
 OpenShape = tuple["int | None", ...]
 

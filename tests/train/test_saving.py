@@ -199,3 +199,52 @@ def test_the_names_of_a_tensor_state() -> None:
     assert values["c.Sd"].fits(values["c.Sd"].dtype, (7, 7))
     table._trackable_assign({"a..b": np.float32(1), "c.Sd": np.zeros(2)})
     assert list(table.taken) == ["a.b", "c/d"]
+
+
+def test_names_of_the_program_stay_its_own() -> None:
+    root = Module()
+    root._tracking, root._slots, root._changed = Variable(1.0), [Variable(2.0)], Variable(3.0)
+    assert len(snapshot_of(root).tensors) == 4
+
+
+def test_what_no_checkpoint_can_hold() -> None:
+    root, v = Module(), Variable(1.0)
+    setattr(root, "\udcff", v)
+    with pytest.raises(UntrackableError, match="not Unicode: '"):
+        snapshot_of(root)
+    root = node = Module()
+    for _ in range(60):
+        following = Module()
+        setattr(node, "n" * 100_000, following)
+        node = following
+    with pytest.raises(UntrackableError, match="have no room"):
+        snapshot_of(root)
+    root = Module()
+    root.inner, root.inner.state = Module(), Bad()
+    with pytest.raises(ckpttool.InvalidTensorError, match=r"^key 'inner/state': .* hold object"):
+        snapshot_of(root)
+    root.inner.state = BadTable()
+    with pytest.raises(ckpttool.InvalidTensorError, match="'inner/state': 'when' of to_tensors"):
+        snapshot_of(root)
+
+
+class BadTable(TensorState):
+    def to_tensors(self) -> dict[str, Any]:
+        return {"when": np.zeros(1, "datetime64[s]")}
+
+    def from_tensors(self, tensors: dict[str, Any]) -> None:
+        raise NotImplementedError
+
+
+def test_children_that_the_root_gets_later(tmp_path: Path) -> None:
+    root, v = Module(), Variable(1.0)
+    checkpoint = Checkpoint(root, v=v)
+    root.v = v
+    with ckpttool.open_checkpoint(checkpoint.write(tmp_path / "ckpt")) as opened:
+        assert opened["v"] == 1.0 and opened.object_graph is not None
+    root.v = Variable(2.0)
+    with pytest.raises(UntrackableError, match="has got another child 'v' meanwhile"):
+        checkpoint.write(tmp_path / "ckpt")
+    root.save_counter = Module()
+    with pytest.raises(UntrackableError, match="'save_counter' of the root is no Variable"):
+        Checkpoint(root)

@@ -63,7 +63,13 @@ def command(
 
     with bar:
         render.write_reports(
-            reports(), format, sys.stdout, settings.terminal(), fast=fast, strict=strict
+            reports(),
+            format,
+            sys.stdout,
+            settings.terminal(),
+            fast=fast,
+            strict=strict,
+            everything=settings.verbosity > 0,
         )
     # Damage that was found is the answer, even if something else could not be looked at.
     return NEGATIVE if NEGATIVE in codes else max(codes, default=DONE)

@@ -1,7 +1,11 @@
-"""Many tensors in few rows: summed up by scope, or numbered layers folded into one."""
+"""Many tensors in few rows: summed up by scope, or numbered layers folded into one.
+
+`fold_scopes` does so for names of which a list should fit on a screen.
+"""
 
 from __future__ import annotations
 
+import heapq
 import re
 from collections.abc import Sequence
 from typing import NamedTuple, TypeVar
@@ -89,3 +93,61 @@ def fold_numbers(rows: Sequence[TensorRow]) -> list[FoldedRow]:
         size = sum(member.bytes or 0 for _, member in members)
         out.append(FoldedRow(name, len(members), row.dtype, row.shape, row.kind, size))
     return out
+
+
+class NameGroup(NamedTuple):
+    """Names in one scope.
+
+    Attributes:
+        name: the scope, with `#` for numbers that differ; of a single name the name itself.
+        members: which names, by their places in the list.
+    """
+
+    name: str
+    members: list[int]
+
+
+def fold_scopes(names: Sequence[str], limit: int) -> list[NameGroup]:
+    """Put names into at most `limit` groups by scope, as fine as that allows.
+
+    The largest group is split first, by the next segment of its names. If there are too many
+    segments, those that differ only in numbers count as one. All names may end up in one group,
+    called `**`.
+    """
+    done: list[NameGroup] = []
+    # Size, the first member and the depth order the heap; the first member is in no other group.
+    heap: list[tuple[int, int, int, str, list[int]]] = []
+    if names:
+        heap.append((-len(names), 0, 0, "", list(range(len(names)))))
+    while heap:
+        _, first, depth, scope, members = heapq.heappop(heap)
+        if len(members) == 1:
+            done.append(NameGroup(names[first], members))
+            continue
+        room = limit - len(done) - len(heap)
+        parts = _split(names, members, depth, room)
+        if parts is None:
+            done.append(NameGroup(scope or "**", members))
+            continue
+        for segment, part in parts.items():
+            below = f"{scope}/{segment}" if depth else segment
+            heapq.heappush(heap, (-len(part), part[0], depth + 1, below, part))
+    return sorted(done, key=lambda group: group.members[0])
+
+
+def _split(
+    names: Sequence[str], members: Sequence[int], depth: int, room: int
+) -> dict[str, list[int]] | None:
+    """Return members by the segment of their names at a depth; None if they do not fit."""
+    exact: dict[str, list[int]] = {}
+    for at in members:
+        segments = names[at].split("/", depth + 1)
+        if len(segments) <= depth:
+            return None  # the scope is a name too, or all segments are used up
+        exact.setdefault(segments[depth], []).append(at)
+    if len(exact) <= room:
+        return exact
+    alike: dict[str, list[int]] = {}
+    for segment, part in exact.items():
+        alike.setdefault(_NUMBER.sub("#", segment), []).extend(part)
+    return alike if len(alike) <= room and len(alike) < len(exact) else None

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from itertools import chain, islice
 from typing import TextIO, cast
 
+from ckpttool.objects.keys import object_path
 from ckpttool.printable import printable
+from ckpttool.query.grouping import fold_scopes
 from ckpttool.query.verify.findings import Finding
 from ckpttool.query.verify.report import VERIFY_VERDICTS, Report, VerifyVerdict, worst_verdict
 from ckpttool.render import humanize
@@ -17,9 +18,13 @@ from ckpttool.render.cells import Column
 from ckpttool.render.console import Terminal
 from ckpttool.render.jsonout import source_document, write_json, write_jsonl
 from ckpttool.render.table import RowFormat, write_rows
+from ckpttool.render.wrap import flow, prose, words
 
 # What people are told of; programs are told of all.
 _MAX_OF_A_KIND = 20
+_MAX_SCOPES = 8
+# So many findings of a kind are told one by one.
+_FEW = 3
 SCHEMA = "ckpt.verify/1"
 
 _COLUMNS = (
@@ -39,6 +44,7 @@ _STYLES = {
     "unchecked": "bold yellow",
     "damage": "red",
     "warning": "yellow",
+    "note": "dim",
 }
 
 
@@ -50,6 +56,7 @@ def write_reports(
     *,
     fast: bool,
     strict: bool,
+    everything: bool = False,
 ) -> None:
     """Write reports as they come, except in JSON, whose sums stand for all of them.
 
@@ -60,6 +67,7 @@ def write_reports(
         terminal: what `stream` is.
         fast: whether the data were left unread.
         strict: whether warnings count as damage.
+        everything: tell people of every finding, and of notes.
     """
     reports = _begun(reports)
     if format == "json":
@@ -71,7 +79,7 @@ def write_reports(
             if report.judged(strict=strict) in ("damaged", "unchecked"):
                 stream.write(f"{printable(report.prefix)}\n")
     elif format == "table":
-        _write_for_people(reports, stream, terminal, strict=strict)
+        _write_for_people(reports, stream, terminal, strict=strict, everything=everything)
     else:
         rows = (row for report in reports for row in _rows(report, strict=strict))
         write_rows(rows, _COLUMNS, cast(RowFormat, format), stream, terminal=terminal)
@@ -90,6 +98,7 @@ def report_document(report: Report, *, strict: bool) -> dict[str, object]:
         "prefix": report.prefix,
         "kind": report.kind,
         "verdict": report.judged(strict=strict),
+        "diagnosis": None if report.diagnosis is None else asdict(report.diagnosis),
         "source": None if report.source is None else source_document(report.source),
         "tensors": report.tensors,
         "data_read": not report.fast,
@@ -125,6 +134,7 @@ def verify_document(reports: Sequence[Report], *, fast: bool, strict: bool) -> d
             "damage": sum(each.count("damage") for each in reports),
             "unchecked": sum(each.count("unchecked") for each in reports),
             "warnings": sum(each.count("warning") for each in reports),
+            "notes": sum(each.count("note") for each in reports),
         },
     }
 
@@ -150,7 +160,7 @@ def _rows(report: Report, *, strict: bool) -> Iterator[tuple[object, ...]]:
         None,
         None,
         None,
-        _summary(report),
+        "; ".join([*([report.diagnosis.message] if report.diagnosis else []), _summary(report)]),
     )
 
 
@@ -172,7 +182,12 @@ def _summary(report: Report) -> str:
 
 
 def _write_for_people(
-    reports: Iterable[Report], stream: TextIO, terminal: Terminal, *, strict: bool
+    reports: Iterable[Report],
+    stream: TextIO,
+    terminal: Terminal,
+    *,
+    strict: bool,
+    everything: bool,
 ) -> None:
     verdicts: list[VerifyVerdict] = []
     for report in reports:
@@ -181,22 +196,37 @@ def _write_for_people(
             verdicts.append(verdict)
         elif not report.findings:
             continue
-        words = verdict.upper() if verdict in ("damaged", "unchecked") else verdict
-        head = f"{printable(report.prefix)}: {terminal.style(words, _STYLES[verdict])}"
-        stream.write(f"{head}: {_summary(report)}{_warned(report)}\n")
-        shown: Counter[str] = Counter()
+        _write_head(report, verdict, stream, terminal)
+        groups: dict[str, list[Finding]] = {}
         for each in report.findings:
-            shown[each.code] += 1
-            if shown[each.code] <= _MAX_OF_A_KIND:
+            if everything or each.severity != "note" or report.diagnosis is None:
+                groups.setdefault(each.code, []).append(each)
+        for code, found in groups.items():
+            one_file = len({each.path for each in found}) == 1
+            if not everything and one_file and len(found) > _FEW and all(f.key for f in found):
+                _write_folded(found, report, stream, terminal)
+                continue
+            for each in found if everything else found[:_MAX_OF_A_KIND]:
                 _write_finding(each, report, stream, terminal)
-        for code, count in shown.items():
-            if count > _MAX_OF_A_KIND:
-                text = f"  and {count - _MAX_OF_A_KIND} more {code}; --json has all of them"
+            if not everything and len(found) > _MAX_OF_A_KIND:
+                text = f"  and {len(found) - _MAX_OF_A_KIND} more {code}; -v lists all of them"
                 stream.write(terminal.style(text, "dim") + "\n")
     if len(verdicts) > 1:
         counts = [f"{verdicts.count(each)} {each}" for each in VERIFY_VERDICTS if each in verdicts]
         text = f"{humanize.counted(len(verdicts), 'checkpoint')}: {', '.join(counts)}"
         stream.write(terminal.style(text, "dim") + "\n")
+
+
+def _write_head(report: Report, verdict: VerifyVerdict, stream: TextIO, terminal: Terminal) -> None:
+    """Write the verdict with what happened, and then what was looked at."""
+    word = verdict.upper() if verdict in ("damaged", "unchecked") else verdict
+    head = [(f"{printable(report.prefix)}:", ""), (f"{word}:", _STYLES[verdict])]
+    summary = _summary(report) + _warned(report)
+    told = report.diagnosis.message if report.diagnosis is not None else None
+    first, second = (told, summary) if told and verdict == "damaged" else (summary, told)
+    lines = [*flow([*head, *words(first or "")], terminal)]
+    lines += prose(f"  {second}", terminal, style="dim") if second else []
+    stream.write("".join(f"{line}\n" for line in lines))
 
 
 def _warned(report: Report) -> str:
@@ -205,18 +235,48 @@ def _warned(report: Report) -> str:
     return ""
 
 
+def _write_folded(
+    found: Sequence[Finding], report: Report, stream: TextIO, terminal: Terminal
+) -> None:
+    """Write findings of one code in one file, their tensors by scope."""
+    first = found[0]
+    places = [each for each in found if each.offset is not None]
+    start = min((each.offset or 0 for each in places), default=None)
+    stop = max(((each.offset or 0) + (each.size or 0) for each in places), default=0)
+    size = None if start is None else stop - start
+    _write_line(first, _place(first.path, start, size, report), stream, terminal)
+    messages = {each.message.partition(":")[0] for each in found}
+    about = f": {messages.pop()}" if len(messages) == 1 else ""
+    names = [object_path(each.key or "") or each.key or "" for each in found]
+    lines = [f"    {humanize.counted(len(set(names)), 'tensor')}{about}"]
+    for group in fold_scopes(names, _MAX_SCOPES):
+        name = printable(group.name)
+        count = len(group.members)
+        lines.append(f"      {name}" + (f" × {humanize.number(count)}" if count > 1 else ""))
+    for line in lines:
+        stream.write("".join(f"{each}\n" for each in prose(line, terminal)))
+
+
 def _write_finding(finding: Finding, report: Report, stream: TextIO, terminal: Terminal) -> None:
+    place = _place(finding.path, finding.offset, finding.size, report)
+    _write_line(finding, place, stream, terminal)
+    if finding.key is not None:
+        stream.write(f"    {printable(object_path(finding.key) or finding.key)}\n")
+    stream.write("".join(f"{each}\n" for each in prose(f"    {finding.message}", terminal)))
+
+
+def _write_line(finding: Finding, place: str, stream: TextIO, terminal: Terminal) -> None:
+    severity = terminal.style(finding.severity, _STYLES[finding.severity])
+    stream.write(f"  {severity} {finding.code}: {place}\n")
+
+
+def _place(path: str, offset: int | None, size: int | None, report: Report) -> str:
     home = os.path.dirname(report.prefix) if report.kind == "checkpoint" else report.prefix
-    path = finding.path
     if os.path.dirname(path) == home.rstrip(os.sep):
         path = os.path.basename(path)
     place = printable(path)
-    if finding.offset is not None and finding.size:
-        place += f", bytes {finding.offset} to {finding.offset + finding.size - 1}"
-    elif finding.offset is not None:
-        place += f", byte {finding.offset}"
-    severity = terminal.style(finding.severity, _STYLES[finding.severity])
-    stream.write(f"  {severity} {finding.code}: {place}\n")
-    if finding.key is not None:
-        stream.write(f"    {printable(finding.key)}\n")
-    stream.write(f"    {finding.message}\n")
+    if offset is not None and size:
+        place += f", bytes {offset} to {offset + size - 1}"
+    elif offset is not None:
+        place += f", byte {offset}"
+    return place

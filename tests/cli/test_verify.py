@@ -70,7 +70,9 @@ def test_json_of_a_sound_folder() -> None:
         "damage": 0,
         "unchecked": 0,
         "warnings": 0,
+        "notes": 0,
     }
+    assert {each["diagnosis"] for each in found["reports"]} == {None}
 
 
 def test_json_of_damage(damaged: Victim) -> None:
@@ -89,7 +91,9 @@ def test_json_of_damage(damaged: Victim) -> None:
         "size": 24,
         "key": "dense/kernel",
     }
-    assert found["totals"]["damage"] == found["totals"]["warnings"] == 1
+    assert found["totals"]["damage"] == found["totals"]["notes"] == 1
+    assert report["diagnosis"]["code"] == "flipped-bit"
+    assert "one bit is flipped: byte 40 of" in report["diagnosis"]["message"]
 
 
 def test_json_of_what_is_no_bundle(tmp_path: Path) -> None:
@@ -147,6 +151,9 @@ def test_exit_codes(damaged: Victim, tmp_path: Path) -> None:
 def test_strict_takes_warnings_for_damage(tmp_path: Path) -> None:
     victim = Victim(SAVER, tmp_path)
     victim.append(victim.shard(), b"xyz")
+    # A note is none.
+    assert ckpt("verify", victim.prefix, "--strict").code == 0
+    shutil.copy(victim.shard(), f"{victim.prefix}.data-00000-of-00002")
     assert ckpt("verify", victim.prefix).code == 0
     done = ckpt("verify", victim.prefix, "--strict")
     assert done.code == 1 and "\tdamaged\t" in done.out
@@ -177,16 +184,19 @@ def test_for_people(damaged: Victim) -> None:
     base = os.path.basename(damaged.prefix)
     out = ckpt("verify", damaged.prefix, LATEST, "--format", "table").out
     lines = out.splitlines()
-    assert lines[0] == f"{damaged.prefix}: DAMAGED: 11 tensors, 163 B in 1 data shard"
-    assert lines[1:6] == [
-        f"  warning trailing-bytes: {base}.data-00000-of-00001, bytes 160 to 162",
-        "    3 bytes after the last tensor belong to none",
+    assert lines[0].startswith(f"{damaged.prefix}: DAMAGED: one bit is flipped: byte 40 of '{base}")
+    assert lines[1] == "  11 tensors, 163 B in 1 data shard"
+    assert lines[2:4] == [
         f"  damage bad-crc: {base}.data-00000-of-00001, bytes 32 to 55",
         "    dense/kernel",
-        lines[5],
     ]
-    assert lines[6] == f"{LATEST}: ok: 15 tensors, 2.6 KiB in 1 data shard"
-    assert lines[7:] == ["2 checkpoints: 1 ok, 1 damaged"]
+    assert lines[5] == f"{LATEST}: ok: 15 tensors, 2.6 KiB in 1 data shard"
+    assert lines[6:] == ["2 checkpoints: 1 ok, 1 damaged"]
+    lines = ckpt("verify", damaged.prefix, "-v", "--format", "table").out.splitlines()
+    assert lines[2:4] == [
+        f"  note trailing-bytes: {base}.data-00000-of-00001, bytes 160 to 162",
+        "    3 bytes after the last tensor belong to none",
+    ]
 
 
 def test_rows(damaged: Victim) -> None:
@@ -194,7 +204,7 @@ def test_rows(damaged: Victim) -> None:
     rows = [line.split("\t") for line in out.splitlines()]
     columns = ["checkpoint", "result", "code", "file", "offset", "bytes", "key", "message"]
     assert rows[0] == columns
-    assert [row[1] for row in rows[1:]] == ["warning", "damage", "damaged"]
+    assert [row[1] for row in rows[1:]] == ["note", "damage", "damaged"]
     assert rows[2][2:7] == ["bad-crc", damaged.shard(), "32", "24", "dense/kernel"]
     assert all(len(row) == 8 and row[0] == damaged.prefix for row in rows[1:])
     table = list(csv.reader(io.StringIO(ckpt("verify", damaged.prefix, "--format", "csv").out)))
@@ -246,7 +256,9 @@ def test_a_stale_state_file_is_damage(tmp_path: Path) -> None:
     state.write_text('model_checkpoint_path: "/gone/ckpt-6"\n')
     done = ckpt("verify", str(tmp_path / "ckpts"), "--format", "table")
     assert done.code == 1
-    assert f"{tmp_path}/ckpts: DAMAGED: the rest of the folder\n  damage state-stale:" in done.out
+    told = "the state file names a latest checkpoint that is not here"
+    lines = f"{tmp_path}/ckpts: DAMAGED: {told}\n  the rest of the folder\n  damage state-stale:"
+    assert lines in done.out
 
 
 def test_many_jobs_find_the_same(damaged: Victim) -> None:
@@ -383,9 +395,13 @@ def test_many_findings_of_a_kind_are_folded_for_people_alone(tmp_path: Path) -> 
     os.truncate(victim.shard(), 0)
     table = ckpt("verify", victim.prefix, "--format", "table")
     assert table.code == 1
-    count = table.out.count("damage shard-short")
     whole = json.loads(ckpt("verify", victim.prefix, "--json").out)
     (report,) = whole["reports"]
     short = [each for each in report["findings"] if each["code"] == "shard-short"]
-    assert count == 20 < len(short) == whole["totals"]["damage"]
-    assert f"  and {len(short) - 20} more shard-short; --json has all of them\n" in table.out
+    assert 20 < len(short) == whole["totals"]["damage"]
+    lines = table.out.splitlines()
+    assert lines[0].startswith(f"{victim.prefix}: DAMAGED: the data shard is empty")
+    assert table.out.count("damage shard-short") == 1 and len(lines) < 20
+    assert f"    {len(short):,} tensors: the data shard ends at byte 0" in lines
+    every = ckpt("verify", victim.prefix, "-v", "--format", "table").out
+    assert every.count("damage shard-short") == len(short)

@@ -14,6 +14,7 @@ objects    the object graph against the index
 metagraph  the graph, its files, and its variables against the tensors
 folder     leftovers, orphans and the state file
 names      the names in a folder, listed once
+diagnosis  what happened, in one sentence
 findings   the codes of findings
 report     subjects and reports
 """

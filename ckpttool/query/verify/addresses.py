@@ -12,7 +12,7 @@ from ckpttool.checkpoint.locate import EXPORT_META, graph_file_of, locate
 from ckpttool.errors import CkptError, MissingFileError
 from ckpttool.query.verify.checkpoint import RetryTime, verify_checkpoint
 from ckpttool.query.verify.findings import Finding, finding
-from ckpttool.query.verify.folder import check_folder
+from ckpttool.query.verify.folder import check_folder, diagnose_folder
 from ckpttool.query.verify.names import FolderNames
 from ckpttool.query.verify.report import Report, Subject
 from ckpttool.storage.paths import StrPath, path_text
@@ -115,7 +115,17 @@ class _Run:
         found = check_folder(subject.prefix, self._counts)
         if not self._counts:
             found.append(_no_checkpoint(subject.prefix))
-        yield Report(subject.path, subject.prefix, "folder", None, 0, 0, self._fast, tuple(found))
+        yield Report(
+            subject.path,
+            subject.prefix,
+            "folder",
+            None,
+            0,
+            0,
+            self._fast,
+            tuple(found),
+            diagnose_folder(found),
+        )
         self._counts, self._names, self._gone = {}, None, 0
 
     def checkpoint(self, subject: Subject) -> Iterator[Report]:

@@ -14,7 +14,7 @@ from ckpttool.query.source import Source
 from ckpttool.query.verify.checksums import judge, mixed_saves
 from ckpttool.query.verify.data import read_shards
 from ckpttool.query.verify.extents import ShardLayout, place_tensors
-from ckpttool.query.verify.findings import Finding, finding
+from ckpttool.query.verify.findings import UNSETTLED, Diagnosis, Finding, finding
 from ckpttool.query.verify.index import IndexSurvey, survey_index
 from ckpttool.query.verify.names import FolderNames
 from ckpttool.storage.source import Identity, RandomAccessFile, identity_of
@@ -31,6 +31,7 @@ class CheckpointResult:
         bytes_read: bytes of tensors whose checksums were computed.
         findings: in the order of the files.
         looked_at: the identities of its files before.
+        diagnosis: what happened to it, if the findings tell.
     """
 
     source: Source | None
@@ -38,6 +39,7 @@ class CheckpointResult:
     bytes_read: int
     findings: tuple[Finding, ...]
     looked_at: Mapping[str, Identity | None]
+    diagnosis: Diagnosis | None = None
 
 
 def verify_bundle(
@@ -89,12 +91,19 @@ def verify_bundle(
     elif findings and _is_being_written(prefix, survey):
         message = "the index is not complete, and a save is under way or was given up"
         findings = [finding("being-written", message, path)]
+    diagnosis = None
+    if findings and findings[0].code not in UNSETTLED:
+        # Most checkpoints are sound, and need nothing of this.
+        from ckpttool.query.verify.diagnosis import diagnose_bundle
+
+        diagnosis = diagnose_bundle(prefix, survey, layout, findings, counts)
     return CheckpointResult(
         _source(prefix, typed, survey, layout, index_bytes),
         len(survey.tensors),
         done,
         tuple(findings),
         before,
+        diagnosis,
     )
 
 
@@ -105,7 +114,10 @@ def _judge(prefix: str, layout: ShardLayout, names: FolderNames) -> list[Finding
         findings += judge(shard)
         mixed = mixed_saves(prefix, shard, names) if shard.path not in short else None
         if mixed is not None:
-            findings.append(mixed)
+            from ckpttool.query.verify.diagnosis import converted
+
+            if converted(shard) is None:
+                findings.append(mixed)
     return findings
 
 

@@ -11,7 +11,7 @@ from contextlib import suppress
 from ckpttool.bundle.naming import index_path
 from ckpttool.errors import CkptError, MissingFileError
 from ckpttool.query.verify.bundle import CheckpointResult, changed_files, verify_bundle
-from ckpttool.query.verify.findings import finding, finding_of
+from ckpttool.query.verify.findings import UNSETTLED, finding, finding_of
 from ckpttool.query.verify.folder import check_siblings
 from ckpttool.query.verify.names import FolderNames
 from ckpttool.query.verify.report import Report, Subject
@@ -25,7 +25,6 @@ _SHORTEST, _LONGEST = 0.02, 0.5
 _FRESH = 60.0
 _LISTING = 0.02
 _Looks = Mapping[str, Identity | None]
-_UNSETTLED = ("changed-while-reading", "being-written")
 
 
 class RetryTime:
@@ -140,6 +139,7 @@ def _look(
         result.bytes_read,
         fast,
         findings,
+        result.diagnosis,
     )
     return report, result.looked_at
 
@@ -175,7 +175,7 @@ def _look_at_files(
 
 def _is_unsettled(report: Report, looked_at: _Looks, subject: Subject, patience: RetryTime) -> bool:
     """Tell whether verifying again may give another result."""
-    if any(each.code in _UNSETTLED for each in report.findings):
+    if any(each.code in UNSETTLED for each in report.findings):
         return True
     if not report.count("damage") or patience.left <= 0:
         return False

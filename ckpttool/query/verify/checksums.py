@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from itertools import islice
 
 from ckpttool.bundle.naming import shard_path, split_shard_path
@@ -52,7 +53,7 @@ def mixed_saves(prefix: str, shard: Shard, names: FolderNames) -> Finding | None
     That is if most of its tensors have wrong checksums, though all lie within the file.
     """
     checked = [extent for extent in shard.tensors if extent.size]
-    wrong = [extent for extent in checked if _is_wrong(extent)]
+    wrong = [extent for extent in checked if is_wrong(extent)]
     if len(wrong) < 2 or 2 * len(wrong) <= len(checked):
         return None
     message = (
@@ -60,7 +61,7 @@ def mixed_saves(prefix: str, shard: Shard, names: FolderNames) -> Finding | None
         " in the index, though all fit in: the two are probably from different saves"
     )
     for sibling, path in _siblings(prefix, shard, names):
-        if _fits(path, wrong):
+        if fits(path, wrong):
             message += f"; the index fits the data of '{sibling}'"
             break
     return finding("mixed-saves", message, shard.path)
@@ -127,7 +128,8 @@ def _of_claim(code: str, message: str, shard: Shard, extent: Extent, claim: Stor
     )
 
 
-def _is_wrong(extent: Extent) -> bool:
+def is_wrong(extent: Extent) -> bool:
+    """Tell whether the bytes of an extent are damaged, as far as they were read."""
     if extent.error is not None:
         return extent.error.path is None
     return extent.crc is not None and extent.crc != unmask(extent.claims[0].entry.crc32c)
@@ -142,8 +144,8 @@ def _siblings(prefix: str, shard: Shard, names: FolderNames) -> Iterator[tuple[s
             yield name, shard_path(os.path.join(folder, name), split[1], split[2])
 
 
-def _fits(path: str, wrong: list[Extent]) -> bool:
-    """Tell whether a file has the bytes for these extents."""
+def fits(path: str, wrong: Sequence[Extent]) -> bool:
+    """Tell whether a file has the bytes for these extents, as far as some of them tell."""
     samples = [
         extent
         for extent in wrong
@@ -159,3 +161,34 @@ def _fits(path: str, wrong: list[Extent]) -> bool:
             )
     except CkptError:
         return False
+
+
+def flipped_bit(path: str, extent: Extent) -> tuple[int, int, int] | None:
+    """Return the one bit of a damaged tensor that explains its checksum.
+
+    A crc is linear: what a wrong byte adds to it depends only on that byte and on how many bytes
+    follow. Going back from the end, each step undoes one byte that follows.
+
+    Returns:
+        The place of the byte in the file, the number of the bit in it, and the byte as it is; None
+        if no single bit explains it, or the tensor is large.
+    """
+    if extent.crc is None or extent.dtype in (STRING, VARIANT) or extent.size > _MAX_SAMPLE:
+        return None
+    found = extent.crc ^ unmask(extent.claims[0].entry.crc32c)
+    single = {_added(1 << bit): bit for bit in range(8)}
+    table = [_added(byte) for byte in range(256)]
+    undo = {value >> 24: (at, value) for at, value in enumerate(table)}
+    for at in range(extent.stop - 1, extent.offset - 1, -1):
+        if found in single:
+            with suppress(CkptError), RandomAccessFile(path) as file:
+                return at, single[found], file.read_at(at, 1)[0]
+            return None
+        low, value = undo[found >> 24]
+        found = (found ^ value) << 8 | low
+    return None
+
+
+def _added(byte: int) -> int:
+    """Return what a change of the last byte by this much changes in a crc."""
+    return crc32c(bytes([byte])) ^ crc32c(b"\0")

@@ -8,7 +8,26 @@ from typing import Literal
 
 from ckpttool.errors import CkptError, FileAccessError, UnsupportedError, printable_line
 
-Severity = Literal["damage", "unchecked", "warning"]
+Severity = Literal["damage", "unchecked", "warning", "note"]
+
+DiagnosisCode = Literal[
+    "pointer",
+    "missing",
+    "cut",
+    "text-mode",
+    "swapped",
+    "mixed-saves",
+    "zeros",
+    "flipped-bit",
+    "one-place",
+    "scattered",
+    "bad-index",
+    "graph",
+    "state",
+    "unfinished",
+    "moved",
+    "dead-bytes",
+]
 
 # Programs rely on these codes: none is ever renamed or reused.
 CODES: Mapping[str, Severity] = {
@@ -49,8 +68,6 @@ CODES: Mapping[str, Severity] = {
     "table-slack": "warning",
     "extent-alias": "warning",
     "extent-outside": "warning",
-    "gap-nonzero": "warning",
-    "trailing-bytes": "warning",
     "shard-unused": "warning",
     "foreign-shard": "warning",
     "link-outside": "warning",
@@ -72,7 +89,14 @@ CODES: Mapping[str, Severity] = {
     "state-not-a-file": "warning",
     "state-absolute": "warning",
     "state-outside": "warning",
+    # Bytes of no tensor cannot damage any; `ckpt prune` leaves them.
+    "gap-nonzero": "note",
+    "trailing-bytes": "note",
 }
+
+
+# With one of these, what was found is of no checkpoint that stays.
+UNSETTLED = ("changed-while-reading", "being-written")
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +121,21 @@ class Finding:
 
     @property
     def severity(self) -> Severity:
-        """`"damage"`, `"unchecked"` for what could not be verified, or `"warning"`."""
+        """`"damage"`, `"unchecked"` for what could not be verified, `"warning"` or `"note"`."""
         return CODES[self.code]
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """What happened to a checkpoint.
+
+    Attributes:
+        code: the same in a word, for programs.
+        message: one sentence.
+    """
+
+    code: DiagnosisCode
+    message: str
 
 
 def finding(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 
 from ckpttool.bundle.naming import INDEX_SUFFIX, index_path, split_shard_path
@@ -14,7 +14,7 @@ from ckpttool.checkpoint.named import other_paths
 from ckpttool.checkpoint.state import STATE_NAME, CheckpointState, read_state
 from ckpttool.errors import CkptError, MissingFileError
 from ckpttool.legacy.naming import shard_stem
-from ckpttool.query.verify.findings import Finding, finding, finding_of
+from ckpttool.query.verify.findings import Diagnosis, Finding, finding, finding_of
 from ckpttool.storage.leftovers import lock_tag
 from ckpttool.storage.source import file_error
 from ckpttool.storage.temporary import split_temporary
@@ -59,6 +59,24 @@ def check_folder(folder: str, checkpoints: Mapping[str, int | None]) -> list[Fin
     elif STATE_NAME in names and os.path.lexists(path):
         findings.append(finding("state-unreadable", "not a regular file", path))
     return findings
+
+
+def diagnose_folder(findings: Sequence[Finding]) -> Diagnosis | None:
+    """Return what happened to a folder, its checkpoints left out."""
+    codes = {each.code for each in findings}
+    if "state-stale" in codes:
+        return Diagnosis("state", "the state file names a latest checkpoint that is not here")
+    if "state-unreadable" in codes:
+        return Diagnosis("state", "the state file cannot be read")
+    if "orphan" in codes:
+        return Diagnosis("unfinished", "an index is missing: a save or a copy that did not finish")
+    if "leftover" in codes:
+        return Diagnosis("unfinished", "a save ended early and left files behind: not damage")
+    if "state-moved" in codes:
+        return Diagnosis(
+            "moved", "the folder was moved, and the state file has its old paths: not damage"
+        )
+    return None
 
 
 def check_siblings(prefix: str, num_shards: int | None) -> list[Finding]:

@@ -122,7 +122,13 @@ def verify_legacy(
             data_bytes=sum(each.size for each in files),
             missing_shards=tuple(map(os.path.basename, missing)),
         )
-    return CheckpointResult(source, tensors, 0 if fast else done, tuple(findings), before)
+    diagnosis = None
+    if findings and not changed:
+        from ckpttool.query.verify.diagnosis import diagnose_files
+
+        diagnosis = diagnose_files(paths, findings)
+    read = 0 if fast else done
+    return CheckpointResult(source, tensors, read, tuple(findings), before, diagnosis)
 
 
 class _FileCheck:

@@ -9,7 +9,7 @@ from typing import Literal
 from ckpttool.checkpoint.folder import CheckpointFiles
 from ckpttool.checkpoint.locate import Location, location_of
 from ckpttool.query.source import Source
-from ckpttool.query.verify.findings import Finding, Severity
+from ckpttool.query.verify.findings import Diagnosis, Finding, Severity
 
 ReportKind = Literal["checkpoint", "folder", "graph"]
 VerifyVerdict = Literal["ok", "structure-ok", "unchecked", "damaged"]
@@ -62,6 +62,7 @@ class Report:
         bytes_read: bytes of the data shards that were read.
         fast: whether the data were left unread.
         findings: all of them.
+        diagnosis: what happened, if the findings tell.
     """
 
     path: str
@@ -72,6 +73,7 @@ class Report:
     bytes_read: int
     fast: bool
     findings: tuple[Finding, ...]
+    diagnosis: Diagnosis | None = None
 
     def count(self, severity: Severity) -> int:
         """Return how many findings are of a severity."""

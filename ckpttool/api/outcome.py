@@ -236,10 +236,10 @@ def write_plans(
             finds anything in any checkpoint.
     """
     if isinstance(folder, Checkpoint):
-        raise TypeError("all checkpoints of a folder are meant, not an open one")
+        raise TypeError("all=True takes the path of a folder, not an open checkpoint")
     path = path_text(folder)
     if not os.path.isdir(path):
-        raise MissingFileError("not a folder, all of whose checkpoints could be meant", path=path)
+        raise MissingFileError("not a folder of checkpoints", path=path)
     options = options_to_write(destination, **how)
     in_place, dry_run = how.get("in_place", False), how.get("dry_run", False)
     output = None if destination is None else path_text(destination)

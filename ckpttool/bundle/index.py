@@ -294,7 +294,7 @@ class BundleIndex:
                 break
         if lossy is not None:
             raise UnsupportedError(
-                "a record of the index has fields that are not known and would be lost",
+                "an index record has unknown fields, which would be lost",
                 path=self.path,
                 key=lossy,
             )

@@ -229,7 +229,7 @@ def _from_file(typed: str, *, regular: bool, within: bool) -> Location:
     if generation == "V2":
         raise NotFoundError(
             f"the index of a checkpoint, but its name does not end in '{INDEX_SUFFIX}', so"
-            " its data shards cannot be told",
+            " its data shards cannot be found",
             path=typed,
         )
     from ckpttool.storage.foreign import foreign_file

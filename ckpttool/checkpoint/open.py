@@ -126,7 +126,7 @@ class Checkpoint(Mapping[str, "Array"]):
             raise UnsupportedError("a SavedModel without variables", path=self.location.typed)
         if not isinstance(self.reader, BundleReader):
             raise UnsupportedError(
-                "a checkpoint of format V1; this can be done with V2 only", path=self.prefix
+                "a checkpoint of format V1; this works only with V2", path=self.prefix
             )
         return self.reader
 

@@ -260,9 +260,9 @@ def test_a_graph_that_cannot_be_read(here: Path) -> None:
         (("single/model.ckpt-3", "-o", "no/such/q"), "no such folder", 1),
         (("single/model.ckpt-3", "-o", "single"), "add a name for the checkpoint", 1),
         (("single/model.ckpt-3", "-o", ""), "the path is empty", 1),
-        (("new", "-o", "q-00000-of-00002", "--to", "v1"), "name of one of several files", 1),
+        (("new", "-o", "q-00000-of-00002", "--to", "v1"), "name of one file of several", 1),
         (("new", "-o", "single/model.ckpt-3", "--to", "v1"), "already exists", 1),
-        (("new", "-o", "single/model.ckpt-4", "--to", "v1"), "whoever saves checkpoints after", 1),
+        (("new", "-o", "single/model.ckpt-4", "--to", "v1"), "a program that saves checkpoints", 1),
         (("single/model.ckpt-3", "-o", "q", "--like", "new"), "new", 1),
     ],
 )

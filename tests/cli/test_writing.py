@@ -168,7 +168,7 @@ def test_the_source_is_no_destination(spelling: str, either: tuple[str, ...], he
 
 
 def test_a_name_that_training_will_use(objects: tuple[str, ...], here: Path) -> None:
-    message = "whoever saves checkpoints after 'ckpt-10'"
+    message = "a program that saves checkpoints after 'ckpt-10'"
     refuse(here, *objects, "-o", "ckpts/ckpt-11", message=message)
     refuse(here, *objects, "-o", "ckpts/ckpt-300", "-n", message=message)
     run(here, *objects, "-o", "ckpts/ckpt-7")

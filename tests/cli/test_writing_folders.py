@@ -156,7 +156,7 @@ def test_into_a_folder_with_others(folder: Path) -> None:
     mine = format_state(CheckpointState("ckpt-8", ("ckpt-8",)))
     (folder / "out" / "checkpoint").write_text(mine, encoding="utf-8")
     words = ("rename", "ckpts", "net=model", "--all", "-o", "out")
-    refuse(folder, *words, message="whoever saves checkpoints after 'ckpt-8'")
+    refuse(folder, *words, message="a program that saves checkpoints after 'ckpt-8'")
     run(folder, *words, "--update-state")
     new = read_state(str(folder / "out"))
     assert new.all_model_checkpoint_paths == NAMES
@@ -172,7 +172,7 @@ def test_one_after_the_other_by_hand(folder: Path) -> None:
     assert len(new.all_model_checkpoint_timestamps) == 3
     # A trainer goes on from 10, so 11 is not free, whoever is the latest.
     later = ("-o", "out/ckpt-11", "--update-state")
-    refuse(folder, "rename", "ckpts/ckpt-10", "net=m", *later, message="will take that name")
+    refuse(folder, "rename", "ckpts/ckpt-10", "net=m", *later, message="will write that name")
 
 
 def test_from_python(folder: Path) -> None:

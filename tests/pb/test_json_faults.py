@@ -35,18 +35,18 @@ FAULTS = {
     "cut": ('{"graphDef":\n{"node": [', "line 2, column 11: not JSON"),
     "trailing": ('{}\n{"a": 1}', "line 2, column 1: not JSON: extra data"),
     "comma": ('{"graphDef": {},\n}', "line "),
-    "a list": ("\n[1]", "line 1: a list where an object should be"),
-    "a word": ("null", "line 1: null where an object should be"),
+    "a list": ("\n[1]", "line 1: expected an object, not a list"),
+    "a word": ("null", "line 1: expected an object, not null"),
     "unknown field": (
         '{"graphDef": {"node": [\n{},\n{"nam": "a"}]}}',
         "line 3: graphDef.node[1].nam: a tensorflow.NodeDef has no such field; nearest: 'name'",
     ),
     "unknown at the top": ('{\n"colour": 1}', "line 2: colour: a tensorflow.MetaGraphDef has no"),
     "other object": ('{"name": "x",\n"layers": []}', "line 1: name: a tensorflow.MetaGraphDef"),
-    "no object": ('{"graphDef":\n3}', "line 1: graphDef: the number 3 where an object"),
-    "no list": ('{"graphDef": {"node":{}}}', "graphDef.node: an object where a list should be"),
-    "no map": ('{"signatureDef": []}', "signatureDef: a list where an object, a map, should be"),
-    "null in a list": ('{"graphDef": {"node": [null]}}', "graphDef.node[0]: null where an object"),
+    "no object": ('{"graphDef":\n3}', "not the number 3"),
+    "no list": ('{"graphDef": {"node":{}}}', "graphDef.node: expected a list, not an object"),
+    "no map": ('{"signatureDef": []}', "signatureDef: expected an object, a map, not a list"),
+    "null in a list": ('{"graphDef": {"node": [null]}}', "graphDef.node[0]: expected an object"),
     "string": ('{"metaInfoDef": {"tags": ["a",\n1]}}', "line 2: metaInfoDef.tags[1]: the number 1"),
     "bool": (attribute('{"b": "true"}'), f"line 2: {AT}.b: the string 'true' does not fit"),
     "int": (attribute('{"i": "1x"}'), f"{AT}.i: the string '1x' does not fit"),
@@ -66,17 +66,26 @@ FAULTS = {
     "nan in small letters": (attribute('{"f": "nan"}'), f"{AT}.f: the string 'nan' does not fit"),
     "enum": (attribute('{"type": "DT_X"}'), f"{AT}.type: the string 'DT_X' is not a value of the"),
     "enum too large": (attribute('{"type": 4294967296}'), f"{AT}.type: the number 4294967296"),
-    "base64": (attribute('{"s": "a*b="}'), f"{AT}.s: the string 'a*b=' where bytes in base64"),
-    "base64 cut": (attribute('{"s": "abcde"}'), f"{AT}.s: the string 'abcde' where bytes"),
-    "bytes": (attribute('{"s": 1}'), f"{AT}.s: the number 1 where bytes in base64"),
+    "base64": (
+        attribute('{"s": "a*b="}'),
+        f"{AT}.s: expected bytes in base64, not the string 'a*b='",
+    ),
+    "base64 cut": (
+        attribute('{"s": "abcde"}'),
+        f"{AT}.s: expected bytes in base64, not the string 'abcde'",
+    ),
+    "bytes": (attribute('{"s": 1}'), f"{AT}.s: expected bytes in base64, not the number 1"),
     "half a pair": ('{"metaInfoDef": {"tags": ["\\ud800"]}}', "metaInfoDef.tags[0]: the string"),
     "half a pair as a key": ('{"signatureDef": {"\\ud800": {}}}', "signatureDef"),
     "twice": (
         '{"graphDef": {},\n"saverDef": {},\n"graphDef": {}}',
         "line 3: an object has the member 'graphDef' twice",
     ),
-    "two spellings": ('{"graphDef": {},\n"graph_def": {}}', "line 2: graph_def: it cannot be set"),
-    "oneof": (attribute('{"i": 1,\n"b": true}'), f"line 3: {AT}.b: it cannot be set beside 'i'"),
+    "two spellings": (
+        '{"graphDef": {},\n"graph_def": {}}',
+        "line 2: graph_def: it cannot be combined",
+    ),
+    "oneof": (attribute('{"i": 1,\n"b": true}'), f"line 3: {AT}.b: it cannot be combined with 'i'"),
     "key": (
         '{"graphDef": {"library": {"function": [{"argAttr": {"x": {}}}]}}}',
         "function[0].argAttr.x: the string 'x' does not fit",
@@ -87,7 +96,7 @@ FAULTS = {
     ),
     "any without a type": (
         '{"metaInfoDef": {"anyInfo":\n{"x": 1}}}',
-        'line 1: metaInfoDef.anyInfo: an object of any type without a string "@type"',
+        'line 1: metaInfoDef.anyInfo: an Any without a string "@type"',
     ),
     "any of an unknown type": (
         '{"metaInfoDef": {"anyInfo": {\n"@type": "a/b.C", "x": 1}}}',
@@ -95,7 +104,7 @@ FAULTS = {
     ),
     "any with both": (
         '{"metaInfoDef": {"anyInfo": {"@type": "a/b.C", "ckpt:base64": "", "x": 1}}}',
-        'metaInfoDef.anyInfo.x: it cannot be set beside "ckpt:base64"',
+        'metaInfoDef.anyInfo.x: it cannot be combined with "ckpt:base64"',
     ),
     "field of an any": (
         '{"metaInfoDef": {"anyInfo": {"@type": "a/tensorflow.SaverDef", "x": 1}}}',
@@ -103,11 +112,11 @@ FAULTS = {
     ),
     "wrapper in an any": (
         '{"metaInfoDef": {"anyInfo": {"@type": "a/google.protobuf.Int64Value", "x": 1}}}',
-        'metaInfoDef.anyInfo: beside "@type" only "value" has a place here',
+        'metaInfoDef.anyInfo: only "value" can stand beside "@type" here',
     ),
     "packed": (
         '{"collectionDef": {"variables": {"bytesList": {"value": [{}]}}}}',
-        'variables.bytesList.value[0]: an object of any type without a string "@type"',
+        'variables.bytesList.value[0]: an Any without a string "@type"',
     ),
 }
 

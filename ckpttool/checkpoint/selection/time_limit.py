@@ -77,5 +77,5 @@ class TimeLimit:
     def _end(self, number: int, frame: FrameType | None) -> NoReturn:
         raise SelectionError(
             f"'{shortened(printable(self._text))}' takes more than {SECONDS:g} s: it can match one "
-            "name in too many ways; repeat nothing that repeats itself, as (a+)+ does"
+            "name in too many ways; avoid nested repeats such as (a+)+"
         )

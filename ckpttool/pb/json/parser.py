@@ -58,7 +58,7 @@ def load_object(text: str, *, path: str | None) -> dict[str, Any]:
         hint = "; the mapping has it in quotes" if error.word is not None else ""
         raise CorruptError(f"{error.place}: {syntax}{error.problem}{hint}", path=path) from error
     if not isinstance(document, dict):
-        problem = f"line {line_of(text, ())}: {name_of_value(document)} where an object should be"
+        problem = f"line {line_of(text, ())}: expected an object, not {name_of_value(document)}"
         raise CorruptError(problem, path=path)
     return document
 
@@ -105,7 +105,7 @@ class _Reader:
             return
         if not isinstance(value, dict):
             raise FaultError(
-                step, f"{name_of_value(value)} where an object, a {plan.full_name}, should be"
+                step, f"expected an object, a {plan.full_name}, not {name_of_value(value)}"
             )
         if plan.full_name == ANY:
             self._any(message, value, step, depth)
@@ -127,7 +127,7 @@ class _Reader:
             for claim in (field.name, f"oneof {field.oneof}" if field.oneof else field.name):
                 if seen.setdefault(claim, name) != name:
                     raise FaultError(
-                        inner, f"it cannot be set beside '{seen[claim]}' in a {plan.full_name}"
+                        inner, f"it cannot be combined with '{seen[claim]}' in a {plan.full_name}"
                     )
             self._set(message, field, value, inner, depth)
 
@@ -160,7 +160,7 @@ class _Reader:
             self._map(getattr(message, field.name), field, value, step, depth)
         elif field.shape == "many":
             if not isinstance(value, list):
-                raise FaultError(step, f"{name_of_value(value)} where a list should be")
+                raise FaultError(step, f"expected a list, not {name_of_value(value)}")
             self._list(getattr(message, field.name), field, value, step, depth)
         elif field.values is not None:
             inner = getattr(message, field.name)
@@ -189,7 +189,7 @@ class _Reader:
 
     def _map(self, into: Any, field: FieldPlan, value: Any, step: Step, depth: int) -> None:
         if not isinstance(value, dict):
-            raise FaultError(step, f"{name_of_value(value)} where an object, a map, should be")
+            raise FaultError(step, f"expected an object, a map, not {name_of_value(value)}")
         assert isinstance(field.key, FieldPlan)
         for name, each in value.items():
             inner = (step, name)
@@ -212,13 +212,13 @@ class _Reader:
             return
         type_url = value.get(TYPE)
         if not isinstance(type_url, str):
-            raise FaultError(step, f'an object of any type without a string "{TYPE}"')
+            raise FaultError(step, f'an Any without a string "{TYPE}"')
         self._store(step, type_url, partial(setattr, message, "type_url", type_url))
         if BASE64 in value:
             inner = (step, BASE64)
             others = [name for name in value if name not in (TYPE, BASE64)]
             if others:
-                raise FaultError((step, others[0]), f'it cannot be set beside "{BASE64}"')
+                raise FaultError((step, others[0]), f'it cannot be combined with "{BASE64}"')
             message.value = bytes_value(value[BASE64], inner)
         else:
             message.value = self._packed(value, step, depth)
@@ -231,7 +231,7 @@ class _Reader:
 
         type_url = value.get(TYPE)
         if not isinstance(type_url, str):
-            raise FaultError(step, f'an object of any type without a string "{TYPE}"')
+            raise FaultError(step, f'an Any without a string "{TYPE}"')
         try:
             payload = message_class(type_url.rpartition("/")[2])()
         except KeyError:
@@ -244,7 +244,7 @@ class _Reader:
         plan = plan_of(payload)
         if plan.full_name == ANY or plan.wrapper:
             if set(members) - {"value"}:
-                raise FaultError(step, f'beside "{TYPE}" only "value" has a place here')
+                raise FaultError(step, f'only "value" can stand beside "{TYPE}" here')
             if members.get("value") is not None:
                 self.message(payload, members["value"], (step, "value"), depth + 1)
         else:

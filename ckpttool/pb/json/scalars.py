@@ -127,7 +127,7 @@ def bytes_value(value: object, step: Step) -> bytes:
             return b64decode(data + b"=" * (-len(data) % 4), validate=True)
         except binascii.Error:
             pass
-    raise FaultError(step, f"{name_of_value(value)} where bytes in base64 should be")
+    raise FaultError(step, f"expected bytes in base64, not {name_of_value(value)}")
 
 
 def _enum(field: FieldPlan, value: object, step: Step) -> int:

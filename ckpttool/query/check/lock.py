@@ -74,7 +74,7 @@ class LockRows(Mapping[str, TensorRow]):
             _FaultError: it is no tensor of a lock.
         """
         if not isinstance(value, dict):
-            raise _FaultError(f"tensors[{number}]: an object is wanted, not {_called(value)}")
+            raise _FaultError(f"tensors[{number}]: expected an object, not {_called(value)}")
         try:
             return self._take(value, number)
         except _FaultError as error:
@@ -265,7 +265,7 @@ def _read(file: BinaryIO, path: str) -> Lock:
             schema = value
             _check_schema(schema, path)
         elif name == "tensors" and value is not None:
-            raise _FaultError(f"tensors: an array is wanted, not {_called(value)}")
+            raise _FaultError(f"tensors: expected an array, not {_called(value)}")
         elif name in _VIEWS and not view:
             view = f", but {name}"
     stream.end()
@@ -320,7 +320,7 @@ def _slices(value: object, where: str) -> tuple[SliceRow, ...]:
     for number, each in enumerate(_array(value, where)):
         place = f"{where}[{number}]"
         if not isinstance(each, dict):
-            raise _FaultError(f"{place}: an object is wanted, not {_called(each)}")
+            raise _FaultError(f"{place}: expected an object, not {_called(each)}")
         spec = _text(_member(each, "spec", place), f"{place}.spec")
         crc = _crc32c(each.get("crc32c"), f"{place}.crc32c")
         if crc is None:
@@ -338,7 +338,7 @@ def _member(value: dict[str, object], name: str, where: str) -> object:
 
 def _array(value: object, where: str) -> Sequence[object]:
     if not isinstance(value, list):
-        raise _FaultError(f"{where}: an array is wanted, not {_called(value)}")
+        raise _FaultError(f"{where}: expected an array, not {_called(value)}")
     return value
 
 
@@ -351,7 +351,7 @@ def _shape(value: object, where: str) -> tuple[int, ...]:
 
 def _count(value: object, where: str) -> int:
     if not isinstance(value, int) or isinstance(value, bool):
-        raise _FaultError(f"{where}: a whole number is wanted, not {_called(value)}")
+        raise _FaultError(f"{where}: expected a whole number, not {_called(value)}")
     if not 0 <= value <= _MAX_DIMENSION:
         raise _FaultError(f"{where}: {value} is out of range")
     return value
@@ -359,7 +359,7 @@ def _count(value: object, where: str) -> int:
 
 def _word(value: object, where: str) -> str:
     if not isinstance(value, str):
-        raise _FaultError(f"{where}: text is wanted, not {_called(value)}")
+        raise _FaultError(f"{where}: expected text, not {_called(value)}")
     if not 0 < len(value) <= _MAX_WORD:
         raise _FaultError(f"{where}: a text of {len(value)} characters")
     if not (value.isascii() and value.isprintable()):
@@ -379,7 +379,7 @@ def _text(value: object, where: str) -> str:
         return value
     encoded = value.get("base64") if isinstance(value, dict) and len(value) == 1 else None
     if not isinstance(encoded, str):
-        raise _FaultError(f"{where}: text or base64 is wanted, not {_called(value)}")
+        raise _FaultError(f"{where}: expected text or base64, not {_called(value)}")
     try:
         return decode_text(base64.b64decode(encoded, validate=True))
     except ValueError as error:

@@ -264,8 +264,8 @@ def check_sequence(prefix: str, *, reached: str | None = None) -> None:
     source = _NUMBERED.match(reached) if reached is not None else None
     if int(wanted[2]) > max(int(known[2]), int(source[2]) if source else -1):
         raise DestinationError(
-            f"whoever saves checkpoints after '{latest}' in this folder will take that name; "
-            "choose another, or use --force",
+            f"a program that saves checkpoints after '{latest}' in this folder will write that "
+            "name; choose another, or use --force",
             path=prefix,
         )
 

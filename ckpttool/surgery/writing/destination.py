@@ -64,7 +64,9 @@ def check_destination(plan: Plan, prefix: str, *, generation: Generation, force:
     if present and not force:
         raise DestinationError("already exists", path=present[0])
     if generation == "V1" and bundle:
-        raise DestinationError("a checkpoint of format V2 would be found in its place", path=prefix)
+        raise DestinationError(
+            "TensorFlow would find a checkpoint of format V2 instead", path=prefix
+        )
 
 
 def refuse_in_place(plan: Plan) -> None:
@@ -83,7 +85,7 @@ def refuse_in_place(plan: Plan) -> None:
     if leads_elsewhere(plan.source.location):
         raise SurgeryError(
             f"the checkpoint lies outside this folder: '{plan.source.prefix}'; to"
-            " change it, name it itself",
+            " change it, give its own path",
             path=plan.source.location.typed,
         )
     if plan.source.location.saved_model is not None:

@@ -42,8 +42,7 @@ def refuse_foreign(file: RandomAccessFile, index: str, *, follow: bool) -> None:
     if not _is_below(real_index, home) and _store(real) == _store(real_index):
         return
     raise SurgeryError(
-        f"a link that leads out of the checkpoint's folder, to '{real}'; with --follow-links that"
-        " file is carried along",
+        f"a link that leads out of the checkpoint's folder, to '{real}'; --follow-links accepts it",
         path=file.path,
     )
 

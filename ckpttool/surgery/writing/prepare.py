@@ -75,9 +75,8 @@ def prepare(plan: Plan, destination: str | None, options: WriteOptions | None = 
     Args:
         plan: the plan.
         destination: path of the checkpoint without the endings of its files. Its last folder is
-        made
-            if need be. None to write in place, where `data`, `force`, `generation` and `recoding`
-            do not apply to a bundle.
+            made if necessary. None to write in place, where `data`, `force`, `generation` and
+            `recoding` do not apply to a bundle.
         options: the options.
 
     Raises:

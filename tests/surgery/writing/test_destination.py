@@ -97,7 +97,7 @@ def test_what_is_there(there: str, generation: Generation, source: str, tmp_path
     assert caught.value.path == str(tmp_path / there)
     bundle = there.startswith(("q.index", "q.data"))
     if generation == "V1" and bundle:
-        with refused(DestinationError, "V2 would be found in its place"):
+        with refused(DestinationError, "find a checkpoint of format V2 instead"):
             check(source, prefix, generation, force=True)
     else:
         check(source, prefix, generation, force=True)
@@ -160,7 +160,9 @@ def test_names_that_a_trainer_will_take(tmp_path: Path) -> None:
         with open_checkpoint(source) as ckpt:
             plan = Plan.of(ckpt)
             for options in (how, replace(how, update_state=True)):
-                with refused(DestinationError, "whoever saves checkpoints after 'model.ckpt-7"):
+                with refused(
+                    DestinationError, "a program that saves checkpoints after 'model.ckpt-7"
+                ):
                     prepare(plan, later, options)
             prepare(plan, later, replace(how, force=True))
             prepare(plan, str(tmp_path / "src" / "model.ckpt-6"), how)

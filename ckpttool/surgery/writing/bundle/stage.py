@@ -249,7 +249,7 @@ def refuse_overlaps(plan: Plan) -> None:
             places.add((entry.offset, entry.size))
             if entry.size and entry.offset < stop:
                 raise UnsupportedError(
-                    "it overlaps another tensor in part, and compacting would take both apart",
+                    "it overlaps another tensor in part, and compacting would separate them",
                     path=shard_path(plan.source.prefix, shard_id, plan.source.reader.num_shards),
                     offset=entry.offset,
                     key=extent.key,

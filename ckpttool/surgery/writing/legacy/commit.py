@@ -71,7 +71,8 @@ class NewLegacy:
         self._watch = watched(plan, self._watch)
         if self._data not in ("auto", "copy"):
             raise DestinationError(
-                f"format V1 has names among the values, so there is no {self._data}", path=prefix
+                f"a file of format V1 also holds names, so a {self._data} cannot make it",
+                path=prefix,
             )
         self._old = old_files(plan, prefix)
         self._progress = _Bytes()
@@ -141,8 +142,8 @@ class NewLegacy:
         name = os.path.basename(prefix)
         if shard_stem(name) != name or checkpoint_name(name) != name:
             raise DestinationError(
-                "that is the name of one of several files; "
-                f"'{checkpoint_name(shard_stem(name))}' is what they would have in common",
+                "the name of one file of several; "
+                f"name the checkpoint '{checkpoint_name(shard_stem(name))}'",
                 path=prefix,
             )
         own = {os.path.realpath(path) for path in self._plan.source.location.files}
@@ -151,7 +152,7 @@ class NewLegacy:
         )
         if self._in_place and (len(paths) > 1 or os.path.realpath(paths[0]) not in own):
             raise DestinationError(
-                "one file is replaced in one step by one of its name", path=prefix
+                "a file can only be replaced, in one step, by one of the same name", path=prefix
             )
         for path in paths:
             if not os.path.lexists(path) or (self._in_place and os.path.realpath(path) in own):

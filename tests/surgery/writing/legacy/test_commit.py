@@ -270,7 +270,7 @@ def test_nothing_left(source: str, tmp_path: Path) -> None:
 def test_links_are_impossible(mode: str, source: str, tmp_path: Path) -> None:
     options = WriteOptions(mode)  # type: ignore[arg-type]
     nothing_written(
-        source, tmp_path / "q", DestinationError, f"there is no {mode}", options=options
+        source, tmp_path / "q", DestinationError, f"so a {mode} cannot make it", options=options
     )
 
 
@@ -278,8 +278,8 @@ def test_links_are_impossible(mode: str, source: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        ("q-00000-of-00002", "name of one of several files; 'q' is what"),
-        ("q-?????-of-00002", "name of one of several files; 'q' is what"),
+        ("q-00000-of-00002", "name of one file of several; name the checkpoint 'q'"),
+        ("q-?????-of-00002", "name of one file of several; name the checkpoint 'q'"),
         ("src/m", "shares a file with the source"),
         ("./src/../src/m", "shares a file with the source"),
         ("linked/m", "shares a file with the source"),
@@ -299,7 +299,7 @@ def test_a_file_of_a_source_in_several_files(tmp_path: Path) -> None:
         source,
         Path(f"{source}-00000-of-00002"),
         DestinationError,
-        "name of one of several files",
+        "name of one file of several",
         options=WriteOptions(force=True, recoding=Recoding(shards=1)),
     )
 
@@ -384,7 +384,7 @@ def test_a_bundle_of_that_name(force: bool, source: str, tmp_path: Path) -> None
         source,
         tmp_path / "q",
         DestinationError,
-        "V2 would be found in its place" if force else "already exists",
+        "find a checkpoint of format V2 instead" if force else "already exists",
         options=WriteOptions(force=force),
     )
 

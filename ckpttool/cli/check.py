@@ -45,6 +45,7 @@ _FOR_CHECKS = ("github", "junit")
 @click.option("--crc", is_flag=True, help="Also compare stored crc32c; with --update, record them.")
 @options.ignore_option
 @click.option("--allow-extra", is_flag=True, help="Accept tensors that are not in the lock.")
+@options.keys_option
 @options.format_options(*options.OUTPUT_FORMATS, *_FOR_CHECKS)
 @options.pass_settings
 def command(
@@ -58,6 +59,7 @@ def command(
     crc: bool,
     ignore: tuple[str, ...],
     allow_extra: bool,
+    by_key: bool,
     format: str,
 ) -> int:
     """Check a checkpoint against a lock file (for CI).
@@ -87,7 +89,7 @@ def command(
             allow_extra=allow_extra,
             on_progress=bar,
         )
-    render.write_report(report, format, sys.stdout, settings.terminal())
+    render.write_report(report, format, sys.stdout, settings.terminal(), by_key=by_key)
     if format == "names":  # which have no place for a reason
         for each in report.findings:
             if each.error is not None:

@@ -63,6 +63,7 @@ _TOLERANCE = click.FloatRange(0)
 @click.option("--graph", is_flag=True, help="Compare the MetaGraphs instead of the tensors.")
 @click.option("--series", is_flag=True, help="Follow tensors through all checkpoints of folder A.")
 @options.jobs_option("Compare")
+@options.keys_option
 @options.format_options()
 @options.pass_settings
 def command(
@@ -85,6 +86,7 @@ def command(
     graph: bool,
     series: bool,
     jobs: int | None,
+    by_key: bool,
     format: str,
 ) -> int:
     """Show what changed between checkpoints A and B.
@@ -120,7 +122,7 @@ def command(
             [] if b is None else [SelectionRule(b)],
             [SelectionRule(text, include=False) for text in ignore],
         )
-        return _follow(settings, a, selector, quiet, format)
+        return _follow(settings, a, selector, quiet, format, by_key=by_key)
     bar = settings.progress("comparing")
     before, after = _addresses(a, b)
     locations = locate(before), locate(after)
@@ -144,7 +146,10 @@ def command(
     if rename_map is not None:
         _write_map(found, rename_map, force=force)
     if not quiet and rename_map != "-":
-        render.write_diff(found, format, sys.stdout, settings.terminal(), view=view, everything=all)
+        terminal = settings.terminal()
+        render.write_diff(
+            found, format, sys.stdout, terminal, view=view, everything=all, by_key=by_key
+        )
     for problem in found.problems:
         complain(str(problem))
     return {"equal": DONE, "different": NEGATIVE}.get(found.verdict, FAILED)
@@ -200,13 +205,19 @@ def _addresses(a: str, b: str | None) -> tuple[str, str]:
 
 
 def _follow(
-    settings: options.Settings, folder: str, selector: Selector, quiet: bool, format: str
+    settings: options.Settings,
+    folder: str,
+    selector: Selector,
+    quiet: bool,
+    format: str,
+    *,
+    by_key: bool,
 ) -> int:
     if not os.path.isdir(folder):
         raise click.UsageError(f"--series needs a folder, and '{folder}' is not one")
     found = diff_series(folder, selector)
     if not quiet:
-        render.write_series(found, format, sys.stdout, settings.terminal())
+        render.write_series(found, format, sys.stdout, settings.terminal(), by_key=by_key)
     for problem in found.problems:
         complain(str(problem))
     return FAILED if found.problems else NEGATIVE if found.changes else DONE

@@ -418,6 +418,16 @@ def format_options(*formats: str) -> Callable[[F], F]:
     return add
 
 
+def keys_option(function: F) -> F:
+    """Add --keys; the function gets `by_key`."""
+    return click.option(
+        "--keys",
+        "by_key",
+        is_flag=True,
+        help="Show keys instead of object paths and variable names.",
+    )(function)
+
+
 def jobs_option(what: str) -> Callable[[F], F]:
     """Add --jobs; the function gets `jobs`, how many threads may work, or None.
 

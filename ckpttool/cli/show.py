@@ -49,6 +49,7 @@ EXAMPLES = (
     help="Write one tensor to a NumPy file.",
 )
 @click.option("--force", is_flag=True, help="Replace an existing output file.")
+@options.keys_option
 @options.format_options()
 @options.pass_settings
 def command(
@@ -62,6 +63,7 @@ def command(
     stats: bool,
     output: str | None,
     force: bool,
+    by_key: bool,
     format: str,
 ) -> None:
     """Print tensor values exactly as stored, or a summary of the checkpoint.
@@ -105,7 +107,7 @@ def command(
         if output is not None:
             _write_file(settings, ckpt, targets, output, force)
         else:
-            _show_tensors(settings, ckpt, targets, full, precision, stats, format)
+            _show_tensors(settings, ckpt, targets, full, precision, stats, by_key, format)
 
 
 def _show_summary(settings: options.Settings, ckpt: Checkpoint, full: bool, format: str) -> None:
@@ -145,10 +147,12 @@ def _show_tensors(
     full: bool,
     precision: int | None,
     stats: bool,
+    by_key: bool,
     format: str,
 ) -> None:
     from ckpttool.query.source import Source
     from ckpttool.query.values import detail as query
+    from ckpttool.render.names import NameColumns
     from ckpttool.render.show import rows
     from ckpttool.render.show import text as render
 
@@ -167,12 +171,15 @@ def _show_tensors(
         values=not stats,
         bins=_BINS if on_screen else 0,
     )
+    source = Source.of(ckpt)
+    names = NameColumns((source.names.row(each.key) for each in targets), by_key=by_key)
     if format in rows.TABULAR and not stats:
-        rows.write_value_rows(details, format, sys.stdout, precision=precision, full=full)
+        rows.write_value_rows(details, names, format, sys.stdout, precision=precision, full=full)
         return
     render.write_details(
-        Source.of(ckpt),
+        source,
         details,
+        names,
         format,
         sys.stdout,
         terminal,

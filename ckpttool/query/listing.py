@@ -28,12 +28,14 @@ class DamagedRow(NamedTuple):
         object_path: its short name, if any.
         kind: as far as known.
         error: the damage.
+        name: full name of the variable, if known.
     """
 
     key: str
     object_path: str | None
     kind: str
     error: CkptError
+    name: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +94,7 @@ def list_tensors(
 def damaged_rows(ckpt: Checkpoint) -> list[DamagedRow]:
     """Return the tensors whose entries are damaged, by key bytes."""
     return [
-        DamagedRow(key, ckpt.object_path(key), ckpt.kinds[key], error)
+        DamagedRow(key, ckpt.object_path(key), ckpt.kinds[key], error, ckpt.variable_names.get(key))
         for key, error in ckpt.damaged.items()
     ]
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, overload
 
 from ckpttool.coding.checksum import unmask
 from ckpttool.errors import CkptError
-from ckpttool.objects.keys import object_path
+from ckpttool.objects.keys import OPTIMIZER_SLOT, object_path
 from ckpttool.tensor.shape import Shape, element_count
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 # What TensorFlow calls a variable that the program gives no name.
 _MADE_UP = re.compile(r"Variable(?:_\d+)?")
+_SLOT = f"/{OPTIMIZER_SLOT}/"
 
 
 class SliceRow(NamedTuple):
@@ -74,8 +75,8 @@ class TensorRow(NamedTuple):
     name: str | None = None
 
 
-class Pathed(Protocol):
-    """Anything with a key and perhaps an object path: the row of a tensor."""
+class NamedRow(Protocol):
+    """Anything with the names of a tensor."""
 
     @property
     def key(self) -> str:
@@ -85,8 +86,12 @@ class Pathed(Protocol):
     def object_path(self) -> str | None:
         """The short name in an object-based checkpoint."""
 
+    @property
+    def name(self) -> str | None:
+        """The full name of the variable in its program, if known."""
 
-def short_name(row: Pathed) -> str:
+
+def short_name(row: NamedRow) -> str:
     """Return the object path where there is one, else the key."""
     return row.key if row.object_path is None else row.object_path
 
@@ -94,11 +99,12 @@ def short_name(row: Pathed) -> str:
 def telling_name(path: str, name: str | None) -> str | None:
     """Return the full name of a variable if it says what its object path does not.
 
-    It says nothing where the path ends in it, or where TensorFlow made it up: `Variable_1`.
+    It says nothing where the path ends in it, where TensorFlow made it up, as `Variable_1`, and
+    for a slot variable whose path is that of its variable.
     """
     if not name or path == name or path.endswith("/" + name) or _MADE_UP.fullmatch(name):
         return None
-    return name
+    return None if _SLOT in path else name
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ckpttool.bundle.reader import BundleReader
 from ckpttool.checkpoint.nearest import quoted
@@ -14,7 +14,7 @@ from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.checkpoint.selection.select import Listed, N, Selector
 from ckpttool.errors import SelectionError
 from ckpttool.objects.keys import object_path
-from ckpttool.query.rows import BundleRows, telling_name
+from ckpttool.query.rows import BundleRows
 
 if TYPE_CHECKING:
     from ckpttool.checkpoint.selection.graph_names import GraphNames
@@ -37,6 +37,14 @@ def select_rows(ckpt: Checkpoint, selector: Selector, rows: Sequence[N]) -> Sequ
         raise
 
 
+class Names(NamedTuple):
+    """The names of a tensor, as a `TensorRow` has them."""
+
+    key: str
+    object_path: str | None
+    name: str | None
+
+
 class TensorNames:
     """The names of tensors besides their keys, found when they are first asked for.
 
@@ -49,11 +57,12 @@ class TensorNames:
 
     def __getstate__(self) -> dict[str, object]:
         # A copy opens no file.
-        known = {"_object_based": self._object_based, "_variables": self._variables}
+        known = {"object_based": self.object_based, "_variables": self._variables}
         return {"_ckpt": None, "_graph": self._graph, **known}
 
     @cached_property
-    def _object_based(self) -> bool:
+    def object_based(self) -> bool:
+        """Whether keys have object paths."""
         return self._ckpt is not None and self._ckpt.style == "object"
 
     @cached_property
@@ -76,22 +85,18 @@ class TensorNames:
         """
         if self._graph is not None:
             return self._graph.paths_of(key)
-        path = object_path(key) if self._object_based else None
+        path = object_path(key) if self.object_based else None
         return () if path is None else (path,)
 
-    def shown(self, key: str) -> str:
-        """Return the object path in a key if there is one, else the key."""
-        path = object_path(key) if self._object_based else None
-        return key if path is None else path
-
-    def telling(self, key: str) -> str | None:
-        """Return the full name of a variable if it says what its object path does not."""
-        return telling_name(self.shown(key), self.variable(key))
+    def row(self, key: str) -> Names:
+        """Return the names of a tensor."""
+        path = object_path(key) if self.object_based else None
+        return Names(key, path, self.variable(key))
 
     def members(self, key: str) -> dict[str, object]:
         """Return the members of a tensor's JSON object that name it."""
         return {
-            "object_path": object_path(key) if self._object_based else None,
+            "object_path": object_path(key) if self.object_based else None,
             "name": self.variable(key),
             "paths": self.paths(key),
         }

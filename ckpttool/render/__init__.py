@@ -3,6 +3,7 @@
 console     terminal or not, colour, width
 humanize    sizes, counts, shapes and times in words
 cells       columns, and the text of each cell
+names       the columns that name tensors
 table       rows in every output format, as they come
 aligned     rows as a table for people, fitted to the terminal
 wrap        lines broken between words

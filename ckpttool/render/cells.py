@@ -56,9 +56,6 @@ class Column:
         return self.name if self.title is None else self.title
 
 
-# The full names of variables, beside their object paths.
-NAME = Column("name", least=16, style="cyan")
-
 # One colour for each kind, in every table and picture.
 _KIND_STYLES = {
     "weight": "blue",

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, TextIO, cast
 from ckpttool.query.folder import CheckpointRow
 from ckpttool.query.grouping import FoldedRow, ScopeRow
 from ckpttool.query.listing import Listing
-from ckpttool.query.rows import BundleRows, SliceRow, TensorRow, short_name, telling_name
+from ckpttool.query.rows import BundleRows, SliceRow, TensorRow
 from ckpttool.render import humanize
-from ckpttool.render.cells import NAME, ByColumn, Column, kind_style
+from ckpttool.render.cells import ByColumn, Column, kind_style
 from ckpttool.render.console import Terminal
 from ckpttool.render.jsonout import source_document, write_json, write_jsonl
+from ckpttool.render.names import KEY, NAME, PATH, NameColumns
 from ckpttool.render.table import RowFormat, write_rows
 from ckpttool.render.wrap import prose
 
@@ -26,8 +27,6 @@ SCHEMA = "ckpt.ls/1"
 _BYTES = Column("bytes", align="right", human=humanize.size)
 _KIND = Column("kind", style=kind_style)
 _SHAPE = Column("shape", style="green")
-_KEY = Column("key", fold=True)
-_PATH = Column("object_path", "path", fold=True)
 _TENSOR = (Column("dtype", spare=True), _SHAPE, _KIND, _BYTES)
 _PLACE = (
     Column("shard", align="right"),
@@ -43,7 +42,7 @@ _SCOPE = (
     _BYTES,
 )
 _FOLDED = (
-    _KEY,
+    KEY,
     Column("tensors", align="right", human=lambda count: "" if count == 1 else f"× {count}"),
     Column("dtype"),
     _SHAPE,
@@ -135,27 +134,29 @@ def _write_tensors(
         paths = listing.source.names.paths
         write_jsonl((tensor_document(row, paths) for row in rows), stream)
         return ()
-    keys = keys or listing.source.style == "name"
-    columns: tuple[Column, ...] = (_KEY if keys else _PATH,)
-    names: list[str | None] | None = None
+    columns: tuple[Column, ...]
     cells: list[Sequence[object]]
     if isinstance(rows, BundleRows):
-        cells = [rows.keys if keys else rows.short_names(), *rows.columns()]
-        names = None if keys else rows.telling_names()
+        keys = keys or listing.source.style == "name"
+        columns, cells = (KEY if keys else PATH,), [rows.keys if keys else rows.short_names()]
+        if not keys and (telling := rows.telling_names()) is not None:
+            columns, cells = (*columns, NAME), [*cells, telling]
+        cells += rows.columns()
     else:
-        each = zip(*map(_usual_cells, rows), strict=True) if rows else [()] * len(_TENSOR)
-        cells = [[row.key if keys else short_name(row) for row in rows], *each]
-        if not keys:
-            found = [telling_name(short_name(row), row.name) for row in rows]
-            names = found if any(found) else None
-    if names is not None:
-        columns += (NAME,)
-        cells.insert(1, names)
+        names = NameColumns(rows, by_key=keys)
+        columns = names.columns
+        cells = _turned(map(names.cells, rows), len(columns))
+        cells += _turned(map(_usual_cells, rows), len(_TENSOR))
     columns += _TENSOR
     if long:
         columns += _PLACE
-        cells += zip(*map(_place, rows), strict=True) if rows else [()] * len(_PLACE)
+        cells += _turned(map(_place, rows), len(_PLACE))
     return write_rows(ByColumn(tuple(cells)), columns, format, stream, terminal=terminal)
+
+
+def _turned(rows: Iterable[Iterable[object]], columns: int) -> list[Sequence[object]]:
+    """Return the cells of rows by column."""
+    return list(zip(*rows, strict=True)) or [()] * columns
 
 
 def write_checkpoints(

@@ -193,7 +193,10 @@ def test_values_in_csv_are_numbers_or_json() -> None:
     rows = list(csv.DictReader(io.StringIO(done.out)))
     found = document(PREFIX, *keys)["tensors"]
     assert [json.loads(row["value"]) for row in rows] == [each["value"] for each in found]
-    assert [row["key"] for row in rows] == [
+    assert [row["object_path"] for row in rows] == [*keys[:3], "net/l1/kernel[0, 1:3]"]
+    assert rows[0]["name"] == rows[3]["name"] == found[0]["name"] == "net/dense/kernel"
+    by_key = run("show", PREFIX, *keys, "--format", "csv", "--keys").out
+    assert [row["key"] for row in csv.DictReader(io.StringIO(by_key))] == [
         KERNEL,
         *(each["key"] for each in found[1:3]),
         f"{KERNEL}[0, 1:3]",
@@ -211,7 +214,7 @@ def test_values_in_csv_leave_nothing_out_in_silence() -> None:
 
 def test_values_in_markdown_are_one_line() -> None:
     lines = run("show", PREFIX, "net/l1/kernel", "step", "--format", "markdown").out.splitlines()
-    assert lines[0] == "| key | dtype | shape | kind | bytes | value |"
+    assert lines[0] == "| path | name | dtype | shape | kind | bytes | value |"
     assert len(lines) == 4 and lines[2].endswith(" |") and "4.413729" in lines[2]
     assert lines[3].endswith("| 4 B | 50 |")
     text = run("show", PREFIX, "--kind", "graph,iterator", "--format", "markdown").out
@@ -330,7 +333,9 @@ def test_a_part_reads_only_what_it_needs(tmp_path: Path) -> None:
     prefix = copied(tmp_path)
     damage(prefix, "net/l1/bias")  # its last byte
     done = run("show", prefix, "net/l1/bias[:4]")
-    assert done.code == 0 and done.out.startswith("net/l1/bias/")
+    assert done.code == 0 and done.out.startswith("net/l1/bias[:4]  net/dense/bias  ")
+    by_key = run("show", prefix, "net/l1/bias[:4]", "--keys").out
+    assert by_key.startswith("net/l1/bias/.ATTRIBUTES/VARIABLE_VALUE[:4]  float32")
     assert run("show", prefix, "net/l1/bias").code == 2
 
 

@@ -133,6 +133,7 @@ class TensorDetail:
         content: the elements, or the decoded object graph; None for statistics only. The elements
             of a large tensor are read again when they are written, so the checkpoint must stay
             open.
+        name: as of `TensorRow`.
     """
 
     key: str
@@ -147,6 +148,7 @@ class TensorDetail:
     statistics: Statistics | None
     histogram: Histogram | None
     content: Values | Variants | GraphDetail | None
+    name: str | None = None
 
 
 def describe_tensors(
@@ -229,6 +231,7 @@ def _describe(
         statistics=summary,
         histogram=bars,
         content=content,
+        name=ckpt.variable_names.get(target.key),
     )
 
 

@@ -8,7 +8,7 @@ from typing import TextIO, cast
 
 from ckpttool.printable import printable
 from ckpttool.query.check.findings import PROBLEMS, LockFinding, LockReport
-from ckpttool.query.rows import TensorRow, Totals, short_name
+from ckpttool.query.rows import TensorRow, Totals
 from ckpttool.query.source import Source
 from ckpttool.render.cells import Column
 from ckpttool.render.check.words import checksum, label, message, sides, summary
@@ -16,13 +16,13 @@ from ckpttool.render.console import Terminal
 from ckpttool.render.jsonout import source_document, write_json, write_jsonl
 from ckpttool.render.listing import SCHEMA as LISTING_SCHEMA
 from ckpttool.render.listing import tensor_document
+from ckpttool.render.names import KEY, NameColumns
 from ckpttool.render.table import RowFormat, write_rows
 from ckpttool.render.wrap import flow, words
 
 SCHEMA = "ckpt.check/1"
 
 _COLUMNS = (
-    Column("key", fold=True),
     Column("problem"),
     Column("locked", title="lock", fold=True),
     Column("found", title="checkpoint", fold=True),
@@ -31,7 +31,9 @@ _COLUMNS = (
 _STYLES = {"ok": "green", "failed": "bold red", "unknown": "bold yellow"}
 
 
-def write_report(report: LockReport, format: str, stream: TextIO, terminal: Terminal) -> None:
+def write_report(
+    report: LockReport, format: str, stream: TextIO, terminal: Terminal, *, by_key: bool = False
+) -> None:
     """Write what came of a check.
 
     Args:
@@ -39,11 +41,17 @@ def write_report(report: LockReport, format: str, stream: TextIO, terminal: Term
         format: "json", "github", "junit" or one of the row formats.
         stream: where to.
         terminal: what `stream` is.
+        by_key: show keys instead of object paths and variable names.
     """
+    names = NameColumns(
+        [each.tensor for each in report.findings],
+        by_key=by_key,
+        title="tensor" if format in ("table", "markdown") else None,
+    )
     if format == "json":
         write_json(check_document(report), stream)
     elif format == "jsonl":
-        write_jsonl(map(_finding_document, report.findings), stream)
+        write_jsonl((_finding_document(each, report) for each in report.findings), stream)
     elif format == "github":
         from ckpttool.render.check.github import write_github
 
@@ -55,31 +63,34 @@ def write_report(report: LockReport, format: str, stream: TextIO, terminal: Term
     elif format == "markdown":
         from ckpttool.render.check.markdown import write_markdown
 
-        write_markdown(report, _human_rows(report), _human_columns(report), stream)
+        columns = _human_columns(report, names)
+        write_markdown(report, _human_rows(report, names), columns, stream)
     elif format == "names":
-        names = {each.tensor.key: None for each in report.findings}
-        write_rows([(name,) for name in names], _COLUMNS[:1], "names", stream)
+        keys = {each.tensor.key: None for each in report.findings}
+        write_rows([(key,) for key in keys], (KEY,), "names", stream)
     elif format == "table":
-        _write_for_people(report, stream, terminal)
+        _write_for_people(report, names, stream, terminal)
     else:
         rows = [
-            (each.tensor.key, each.problem, *sides(each), each.line) for each in report.findings
+            (*names.cells(each.tensor), each.problem, *sides(each), each.line)
+            for each in report.findings
         ]
-        write_rows(rows, _COLUMNS, cast(RowFormat, format), stream, terminal=terminal)
+        columns = (*names.columns, *_COLUMNS)
+        write_rows(rows, columns, cast(RowFormat, format), stream, terminal=terminal)
 
 
-def _human_columns(report: LockReport) -> tuple[Column, ...]:
+def _human_columns(report: LockReport, names: NameColumns) -> tuple[Column, ...]:
     problem = Column("change" if report.update else "problem", style=_problem_style(report))
-    expected = _COLUMNS[2]
+    expected, found = _COLUMNS[1:3]
     if any(each.graph is not None for each in report.findings):
         title = "graph" if report.lock is None else "lock or graph"
         expected = replace(expected, title=title)
-    return (Column("tensor", fold=True), problem, expected, _COLUMNS[3])
+    return (*names.columns, problem, expected, found)
 
 
-def _human_rows(report: LockReport) -> list[tuple[object, ...]]:
+def _human_rows(report: LockReport, names: NameColumns) -> list[tuple[object, ...]]:
     return [
-        (short_name(each.tensor), label(each, report), *sides(each)) for each in report.findings
+        (*names.cells(each.tensor), label(each, report), *sides(each)) for each in report.findings
     ]
 
 
@@ -87,7 +98,9 @@ def _problem_style(report: LockReport) -> str:
     return "yellow" if report.update else "red"
 
 
-def _write_for_people(report: LockReport, stream: TextIO, terminal: Terminal) -> None:
+def _write_for_people(
+    report: LockReport, names: NameColumns, stream: TextIO, terminal: Terminal
+) -> None:
     style = _STYLES[report.verdict]
     shown: str = report.verdict if report.verdict == "ok" else report.verdict.upper()
     about = report.source.prefix
@@ -100,8 +113,8 @@ def _write_for_people(report: LockReport, stream: TextIO, terminal: Terminal) ->
         stream.write(line + "\n")
     if report.findings:
         stream.write("\n")
-        columns = _human_columns(report)
-        write_rows(_human_rows(report), columns, "table", stream, terminal=terminal)
+        columns = _human_columns(report, names)
+        write_rows(_human_rows(report, names), columns, "table", stream, terminal=terminal)
 
 
 def check_document(report: LockReport) -> dict[str, object]:
@@ -116,7 +129,7 @@ def check_document(report: LockReport) -> dict[str, object]:
         "finite": report.finite,
         "graph": report.variables is not None,
         "allow_extra": report.allow_extra,
-        "findings": map(_finding_document, report.findings),
+        "findings": (_finding_document(each, report) for each in report.findings),
         "totals": {
             "tensors": len(report.tensors),
             "compared": report.compared,
@@ -129,11 +142,12 @@ def check_document(report: LockReport) -> dict[str, object]:
     }
 
 
-def _finding_document(finding: LockFinding) -> dict[str, object]:
+def _finding_document(finding: LockFinding, report: LockReport) -> dict[str, object]:
     numbers, graph = finding.nonfinite, finding.graph
     return {
         "problem": finding.problem,
         "key": finding.tensor.key,
+        **report.source.names.members(finding.tensor.key),
         "object_path": finding.tensor.object_path,
         "message": printable(message(finding)),
         "locked": _tensor_document(finding.locked),

@@ -19,7 +19,7 @@ def diff_document(diff: Diff) -> dict[str, object]:
     """Return what differs as one object; the list of tensors is made while it is read."""
     document = _summary(diff)
     totals = document.pop("totals")
-    document["tensors"] = map(difference_document, diff.tensors)
+    document["tensors"] = (difference_document(each, diff) for each in diff.tensors)
     document["totals"] = totals
     return document
 
@@ -28,7 +28,7 @@ def write_lines(diff: Diff, stream: TextIO) -> None:
     """Write each tensor on a line of its own, and on a last one all else."""
 
     def lines() -> Iterator[object]:
-        yield from map(difference_document, diff.tensors)
+        yield from (difference_document(each, diff) for each in diff.tensors)
         yield _summary(diff)
 
     write_jsonl(lines(), stream)
@@ -56,6 +56,7 @@ def step_document(step: StepRow) -> dict[str, object]:
     return {
         "key": step.row.key,
         "object_path": step.row.object_path,
+        "name": step.row.name,
         "checkpoint": step.checkpoint,
         "step": step.step,
         "change": step.change,
@@ -68,7 +69,7 @@ def step_document(step: StepRow) -> dict[str, object]:
     }
 
 
-def difference_document(each: TensorDiff) -> dict[str, object]:
+def difference_document(each: TensorDiff, diff: Diff) -> dict[str, object]:
     """Return a tensor as its JSON object."""
     return {
         "change": each.change,
@@ -77,6 +78,10 @@ def difference_document(each: TensorDiff) -> dict[str, object]:
         "new_key": each.b.key if each.b is not None else None,
         "object_path": each.a.object_path if each.a is not None else None,
         "new_object_path": each.b.object_path if each.b is not None else None,
+        "name": each.a.name if each.a is not None else None,
+        "new_name": each.b.name if each.b is not None else None,
+        "paths": diff.a.names.paths(each.a.key) if each.a is not None else (),
+        "new_paths": diff.b.names.paths(each.b.key) if each.b is not None else (),
         "kind": each.row.kind,
         "matched_by": each.matched if each.a is not None and each.b is not None else None,
         "a": _side(each.a),
@@ -133,8 +138,8 @@ def _summary(diff: Diff) -> dict[str, object]:
         },
         "problems": [_problem(error) for error in diff.problems],
         "damaged": [
-            _damaged(row) | {"side": side}
-            for side, rows in zip("ab", diff.damaged, strict=True)
+            _damaged(row) | {"side": side, "paths": source.names.paths(row.key)}
+            for side, source, rows in zip("ab", (diff.a, diff.b), diff.damaged, strict=True)
             for row in rows
         ],
         "totals": {change: diff.counts[change] for change in CHANGES},
@@ -145,6 +150,7 @@ def _damaged(row: DamagedRow) -> dict[str, object]:
     return {
         "key": row.key,
         "object_path": row.object_path,
+        "name": row.name,
         "kind": row.kind,
         "problem": row.error.message,
     }

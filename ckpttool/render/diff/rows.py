@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TextIO
 
 from ckpttool.printable import printable
@@ -12,13 +13,10 @@ from ckpttool.query.rows import Totals
 from ckpttool.render import humanize
 from ckpttool.render.cells import Column
 from ckpttool.render.console import Terminal
+from ckpttool.render.names import NameColumns
 from ckpttool.render.table import RowFormat, write_rows
 
-COLUMNS = (
-    Column("key", fold=True),
-    Column("status"),
-    Column("change"),
-    Column("new_key", fold=True),
+_COLUMNS = (
     Column("kind"),
     Column("dtype"),
     Column("new_dtype"),
@@ -41,7 +39,6 @@ _STAT = (
     Column("bytes", align="right", human=humanize.size),
 )
 _SERIES = (
-    Column("key", fold=True),
     Column("checkpoint", fold=True),
     Column("step", align="right"),
     Column("change"),
@@ -53,15 +50,40 @@ _STYLES = {"A": "green", "D": "red", "R": "cyan", "T": "magenta", "M": "yellow",
 _LETTERS_OF_GRAPHS = {"added": "A", "removed": "D", "renamed": "R", "changed": "M"}
 
 
-def write_diff_rows(diff: Diff, format: RowFormat, stream: TextIO, terminal: Terminal) -> None:
-    """Write a row for each tensor, and one for each difference of the object graphs."""
+def write_diff_rows(
+    diff: Diff, format: RowFormat, stream: TextIO, terminal: Terminal, *, by_key: bool = False
+) -> None:
+    """Write a row for each tensor, and one for each difference of the object graphs.
+
+    Args:
+        diff: what differs.
+        format: one of the row formats.
+        stream: where to.
+        terminal: what `stream` is.
+        by_key: show keys instead of object paths and variable names.
+    """
+    by_key = by_key or format == "names"
+    names = NameColumns([each.a or each.row for each in diff.tensors], by_key=by_key)
+    new = NameColumns([each.b for each in diff.tensors if each.b is not None], by_key=by_key)
+    called = replace(new.columns[0], name=f"new_{new.columns[0].name}", title=None)
+    columns = (*names.columns, Column("status"), Column("change"), called, *_COLUMNS)
 
     def rows() -> Iterator[tuple[object, ...]]:
-        yield from map(_tensor_row, diff.tensors)
+        for each in diff.tensors:
+            a, b = each.a, each.b
+            renamed = a is not None and b is not None and a.key != b.key
+            yield (
+                *names.cells(a or each.row),
+                LETTERS[each.change],
+                each.change,
+                new.shown(b) if renamed and b is not None else None,
+                *_tensor_cells(each),
+            )
         if diff.graph is not None and format != "names":
-            yield from map(_graph_row, diff.graph.changes)
+            for change in diff.graph.changes:
+                yield _graph_row(change, len(columns), named=len(names.columns) > 1)
 
-    write_rows(rows(), COLUMNS, format, stream, terminal=terminal)
+    write_rows(rows(), columns, format, stream, terminal=terminal)
 
 
 def write_names(diff: Diff, stream: TextIO, terminal: Terminal, *, status: bool) -> None:
@@ -94,13 +116,18 @@ def write_stat(diff: Diff, format: RowFormat, stream: TextIO, terminal: Terminal
 
 
 def write_series_rows(
-    series: Series, format: RowFormat, stream: TextIO, terminal: Terminal
+    series: Series,
+    format: RowFormat,
+    stream: TextIO,
+    terminal: Terminal,
+    *,
+    by_key: bool = False,
 ) -> None:
-    """Write a row for each tensor in each checkpoint of a folder."""
-    people = format == "table"
+    """Write a row for each tensor in each checkpoint of a folder; arguments as above."""
+    names = NameColumns([row.row for row in series.rows], by_key=by_key or format == "names")
     rows = (
         (
-            (row.row.object_path or row.row.key) if people else row.row.key,
+            *names.cells(row.row),
             row.checkpoint,
             row.step,
             row.change,
@@ -110,7 +137,7 @@ def write_series_rows(
         )
         for row in series.rows
     )
-    write_rows(rows, _SERIES, format, stream, terminal=terminal)
+    write_rows(rows, (*names.columns, *_SERIES), format, stream, terminal=terminal)
 
 
 def graph_text(change: GraphChange) -> str:
@@ -127,14 +154,10 @@ def graph_text(change: GraphChange) -> str:
     return f"attribute {change.name} {change.change}"
 
 
-def _tensor_row(each: TensorDiff) -> tuple[object, ...]:
+def _tensor_cells(each: TensorDiff) -> tuple[object, ...]:
     a, b, values = each.a, each.b, each.values
     worst = values.worst if values is not None else None
     return (
-        a.key if a is not None else each.row.key,
-        LETTERS[each.change],
-        each.change,
-        b.key if a is not None and b is not None and a.key != b.key else None,
         each.row.kind,
         a.dtype if a is not None else None,
         b.dtype if b is not None else None,
@@ -169,8 +192,9 @@ def _exact(value: object, text: str) -> object:
     return value if isinstance(value, bytes) else text
 
 
-def _graph_row(change: GraphChange) -> tuple[object, ...]:
-    row: list[object] = [None] * len(COLUMNS)
-    row[0], row[1], row[2] = change.path, _LETTERS_OF_GRAPHS[change.change], "graph"
-    row[3], row[-3], row[-2], row[-1] = change.new_path, change.a, change.b, graph_text(change)
-    return tuple(row)
+def _graph_row(change: GraphChange, length: int, *, named: bool) -> tuple[object, ...]:
+    row: list[object] = [change.path, _LETTERS_OF_GRAPHS[change.change], "graph", change.new_path]
+    if named:
+        row.insert(1, None)
+    last = (change.a, change.b, graph_text(change))
+    return (*row, *[None] * (length - len(row) - len(last)), *last)

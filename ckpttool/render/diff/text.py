@@ -15,6 +15,7 @@ from ckpttool.query.diff.results import (
     TensorDiff,
 )
 from ckpttool.query.diff.series import Series
+from ckpttool.query.rows import short_name
 from ckpttool.render import humanize
 from ckpttool.render.aligned import write_table
 from ckpttool.render.cells import Column
@@ -34,6 +35,7 @@ from ckpttool.render.diff.rows import (
     write_stat,
 )
 from ckpttool.render.jsonout import write_json, write_jsonl
+from ckpttool.render.names import NameColumns
 from ckpttool.render.table import RowFormat
 from ckpttool.render.wrap import prose
 
@@ -66,6 +68,7 @@ def write_diff(
     *,
     view: str | None = None,
     everything: bool = False,
+    by_key: bool = False,
 ) -> None:
     """Write what differs.
 
@@ -76,6 +79,7 @@ def write_diff(
         terminal: what `stream` is.
         view: "stat", "name-only" or "name-status" in place of the whole.
         everything: leave nothing out.
+        by_key: show keys instead of object paths and variable names.
     """
     if view == "stat":
         write_stat(diff, cast(RowFormat, format), stream, terminal)
@@ -86,22 +90,26 @@ def write_diff(
     elif format == "jsonl":
         write_lines(diff, stream)
     elif format == "table":
-        _write_for_people(diff, stream, terminal, everything=everything)
+        _write_for_people(diff, stream, terminal, everything=everything, by_key=by_key)
     else:
-        write_diff_rows(diff, cast(RowFormat, format), stream, terminal)
+        write_diff_rows(diff, cast(RowFormat, format), stream, terminal, by_key=by_key)
 
 
-def write_series(series: Series, format: str, stream: TextIO, terminal: Terminal) -> None:
+def write_series(
+    series: Series, format: str, stream: TextIO, terminal: Terminal, *, by_key: bool = False
+) -> None:
     """Write how tensors change through the checkpoints of a folder."""
     if format == "json":
         write_series_document(series, stream)
     elif format == "jsonl":
         write_jsonl(map(step_document, series.rows), stream)
     else:
-        write_series_rows(series, cast(RowFormat, format), stream, terminal)
+        write_series_rows(series, cast(RowFormat, format), stream, terminal, by_key=by_key)
 
 
-def _write_for_people(diff: Diff, stream: TextIO, terminal: Terminal, *, everything: bool) -> None:
+def _write_for_people(
+    diff: Diff, stream: TextIO, terminal: Terminal, *, everything: bool, by_key: bool
+) -> None:
     for mark, source, style in (("---", diff.a, "red"), ("+++", diff.b, "green")):
         head = f"{mark} {printable(source.prefix)}"
         about = f"  {source.generation}, {source.style}-based"
@@ -112,11 +120,12 @@ def _write_for_people(diff: Diff, stream: TextIO, terminal: Terminal, *, everyth
             _write_renames(diff, stream, terminal)
         elif change == "value":
             scalars = [each for each in chosen if not each.row.shape]
-            _write_section(change, scalars, stream, terminal, scalars=True)
-            _write_section(change, [each for each in chosen if each.row.shape], stream, terminal)
+            others = [each for each in chosen if each.row.shape]
+            _write_section(change, scalars, stream, terminal, by_key=by_key, scalars=True)
+            _write_section(change, others, stream, terminal, by_key=by_key)
         else:
-            _write_section(change, chosen, stream, terminal)
-    _write_damaged(diff, stream, terminal)
+            _write_section(change, chosen, stream, terminal, by_key=by_key)
+    _write_damaged(diff, stream, terminal, by_key=by_key)
     if diff.graph is not None:
         known = {(move.old, move.new) for move in diff.moves}
         _write_graph(diff.graph, known, stream, terminal, everything=everything)
@@ -132,17 +141,19 @@ def _write_section(
     stream: TextIO,
     terminal: Terminal,
     *,
+    by_key: bool,
     scalars: bool = False,
 ) -> None:
     if not tensors:
         return
+    names = NameColumns([each.a or each.row for each in tensors], by_key=by_key)
     head = Column(_TITLES.get(change, change), fold=True, style=_STYLES[change])
     dtype, shape = Column("dtype"), Column("shape")
-    columns: tuple[Column, ...] = (head, dtype, shape)
+    columns: tuple[Column, ...] = (head, *names.columns[1:], dtype, shape)
     if change in ("added", "removed", "equal"):
         columns += (Column("kind"), Column("bytes", align="right", human=humanize.size))
     elif scalars:
-        columns = (head, dtype, Column("value", fold=True))
+        columns = (*columns[:-1], Column("value", fold=True))
     elif change == "value":
         columns += (
             Column("differ"),
@@ -153,13 +164,17 @@ def _write_section(
     elif change in ("incomparable", "unreadable"):
         columns += (Column("why", fold=True),)
     stream.write("\n")
-    write_table((_cells(each) for each in tensors), columns, stream, terminal)
+    rows = (
+        (_name(each, by_key=by_key), *names.cells(each.a or each.row)[1:], *_cells(each))
+        for each in tensors
+    )
+    write_table(rows, columns, stream, terminal)
 
 
 def _cells(each: TensorDiff) -> tuple[object, ...]:
     row, change = each.row, each.change
     a, b = each.a or row, each.b or row
-    cells = (_MARKS.get(change, "~ ") + _name(each), _both(a.dtype, b.dtype), _shapes(each))
+    cells = (_both(a.dtype, b.dtype), _shapes(each))
     if change in ("added", "removed", "equal"):
         return (*cells, row.kind, row.bytes)
     if change in ("incomparable", "unreadable"):
@@ -172,7 +187,7 @@ def _cells(each: TensorDiff) -> tuple[object, ...]:
     ends = (shortened(each, _LONGEST) for each in (worst.a_text, worst.b_text))
     text = unprintable(_ARROW.join(ends))
     if not worst.index:
-        return (*cells[:2], text)
+        return (*cells[:1], text)
     text = f"{humanize.shape(worst.index)}: {text}"
     differ = f"{humanize.number(values.differing)} of {humanize.number(values.elements)}"
     return (*cells, differ, _number(values.max_abs), _number(values.max_rel), text)
@@ -196,9 +211,9 @@ def _write_renames(diff: Diff, stream: TextIO, terminal: Terminal) -> None:
     write_table(rows, columns, stream, terminal)
 
 
-def _write_damaged(diff: Diff, stream: TextIO, terminal: Terminal) -> None:
+def _write_damaged(diff: Diff, stream: TextIO, terminal: Terminal, *, by_key: bool) -> None:
     rows = [
-        (f"! {row.key if row.object_path is None else row.object_path}", side, row.error.message)
+        (f"! {row.key if by_key else short_name(row)}", side, row.error.message)
         for side, damaged in zip("AB", diff.damaged, strict=True)
         for row in damaged
     ]
@@ -278,15 +293,11 @@ def _summary(diff: Diff) -> str:
     return f"{total}: {text}"
 
 
-def _name(each: TensorDiff) -> str:
-    names = [
-        row.key if row.object_path is None else row.object_path
-        for row in (each.a, each.b)
-        if row is not None
-    ]
-    return _ARROW.join(dict.fromkeys(names)) + (
-        f" ({note_on(each)})" if each.matched == "full_name" else ""
-    )
+def _name(each: TensorDiff, *, by_key: bool) -> str:
+    rows = [row for row in (each.a, each.b) if row is not None]
+    names = [row.key if by_key else short_name(row) for row in rows]
+    note = f" ({note_on(each)})" if each.matched == "full_name" else ""
+    return _MARKS.get(each.change, "~ ") + _ARROW.join(dict.fromkeys(names)) + note
 
 
 def _shapes(each: TensorDiff) -> str:

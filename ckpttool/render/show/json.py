@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import TextIO
 
 from ckpttool.objects.graph import Node
-from ckpttool.query.source import Source
+from ckpttool.query.source import Source, TensorNames
 from ckpttool.query.values.detail import GraphDetail, TensorDetail, Values, Variants
 from ckpttool.query.values.statistics import Statistics
 from ckpttool.query.values.variants import InnerTensor, VariantDetail
@@ -21,21 +21,21 @@ def write_details_json(source: Source, details: Iterable[TensorDetail], stream: 
     document = {
         "schema": SCHEMA,
         "source": source_document(source),
-        "tensors": map(detail_document, details),
+        "tensors": (detail_document(each, source.names) for each in details),
     }
     write_json(document, stream)
 
 
-def write_details_jsonl(details: Iterable[TensorDetail], stream: TextIO) -> None:
+def write_details_jsonl(source: Source, details: Iterable[TensorDetail], stream: TextIO) -> None:
     """Write each tensor as a JSON object on a line of its own."""
-    write_jsonl(map(detail_document, details), stream)
+    write_jsonl((detail_document(each, source.names) for each in details), stream)
 
 
-def detail_document(detail: TensorDetail) -> dict[str, object]:
+def detail_document(detail: TensorDetail, names: TensorNames) -> dict[str, object]:
     """Return a tensor as its JSON object."""
     document: dict[str, object] = {
         "key": detail.key,
-        "object_path": detail.object_path,
+        **names.members(detail.key),
         "dtype": detail.dtype,
         "shape": detail.shape,
         "kind": detail.kind,
@@ -53,6 +53,11 @@ def detail_document(detail: TensorDetail) -> dict[str, object]:
     )
     document["verified"] = detail.verified
     return document
+
+
+def index_text(detail: TensorDetail) -> str:
+    """Return the index of a part in brackets; nothing for a whole tensor."""
+    return "" if detail.index is None else f"[{detail.index}]"
 
 
 def statistics_document(summary: Statistics) -> dict[str, object]:

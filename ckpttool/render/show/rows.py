@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from typing import TextIO, cast
 
 from ckpttool.query.metagraph.summary import GraphReports
@@ -12,7 +12,8 @@ from ckpttool.render import humanize
 from ckpttool.render.cells import Column, JsonText
 from ckpttool.render.jsonout import encode, plain
 from ckpttool.render.layout import lay_out
-from ckpttool.render.show.json import value_document
+from ckpttool.render.names import KEY, NameColumns
+from ckpttool.render.show.json import index_text, value_document
 from ckpttool.render.table import RowFormat, write_rows
 
 # The formats of rows that values, summaries and graphs have; `plain` is text.
@@ -21,7 +22,6 @@ TABULAR = ("csv", "markdown", "names")
 MARKDOWN_LIMIT = 20
 _ONE_LINE = 1 << 30
 _ABOUT = (
-    Column("key"),
     Column("dtype"),
     Column("shape"),
     Column("kind"),
@@ -48,6 +48,7 @@ _VARIABLES = (
 
 def write_value_rows(
     details: Iterable[TensorDetail],
+    names: NameColumns,
     format: str,
     stream: TextIO,
     *,
@@ -58,6 +59,7 @@ def write_value_rows(
 
     Args:
         details: the tensors.
+        names: their names.
         format: one of `TABULAR`.
         stream: where to.
         precision: as `Formatter` takes it; of use to Markdown.
@@ -73,15 +75,18 @@ def write_value_rows(
         return " ".join(line.strip() for line in lines if line)
 
     cell = text if format == "markdown" else _exact_value
-    write_rows(_value_rows(details, cell), _ABOUT, cast(RowFormat, format), stream)
-
-
-def _value_rows(
-    details: Iterable[TensorDetail], value: Callable[[TensorDetail], object]
-) -> Iterator[tuple[object, ...]]:
-    for detail in details:
-        name = detail.key if detail.index is None else f"{detail.key}[{detail.index}]"
-        yield (name, detail.dtype, detail.part, detail.kind, detail.bytes, value(detail))
+    rows = (
+        (
+            *names.cells(each, behind=index_text(each)),
+            each.dtype,
+            each.part,
+            each.kind,
+            each.bytes,
+            cell(each),
+        )
+        for each in details
+    )
+    write_rows(rows, (*names.columns, *_ABOUT), cast(RowFormat, format), stream)
 
 
 def _exact_value(detail: TensorDetail) -> object:
@@ -125,4 +130,4 @@ def write_variable_rows(reports: GraphReports, format: str, stream: TextIO) -> N
 
 def write_tensor_names(names: Iterable[str], stream: TextIO) -> None:
     """Write names of tensors, one on each line."""
-    write_rows(((name,) for name in names), (Column("key"),), "names", stream)
+    write_rows(((name,) for name in names), (KEY,), "names", stream)

@@ -9,10 +9,11 @@ from ckpttool.query.values.detail import TensorDetail
 from ckpttool.render import humanize
 from ckpttool.render.cells import Column, alarm_style
 from ckpttool.render.console import Terminal
+from ckpttool.render.names import NameColumns
+from ckpttool.render.show.json import index_text
 from ckpttool.render.table import RowFormat, write_rows
 
 _COLUMNS = (
-    Column("key", fold=True),
     Column("dtype"),
     Column("shape", style="green"),
     Column("of"),
@@ -28,23 +29,28 @@ _COLUMNS = (
 
 
 def write_statistics(
-    details: Iterable[TensorDetail], format: RowFormat, stream: TextIO, terminal: Terminal
+    details: Iterable[TensorDetail],
+    names: NameColumns,
+    format: RowFormat,
+    stream: TextIO,
+    terminal: Terminal,
 ) -> None:
     """Write the statistics of each tensor as a row.
 
     Args:
         details: the tensors; those without statistics have a row with nothing in it.
+        names: their names.
         format: one of the row formats.
         stream: where to.
         terminal: what `stream` is.
     """
-    write_rows(_rows(details), _COLUMNS, format, stream, terminal=terminal)
+    columns = (*names.columns, *_COLUMNS)
+    write_rows(_rows(details, names), columns, format, stream, terminal=terminal)
 
 
-def _rows(details: Iterable[TensorDetail]) -> Iterator[tuple[object, ...]]:
+def _rows(details: Iterable[TensorDetail], names: NameColumns) -> Iterator[tuple[object, ...]]:
     for detail in details:
-        name = detail.key if detail.index is None else f"{detail.key}[{detail.index}]"
-        row = (name, detail.dtype, detail.part)
+        row = (*names.cells(detail, behind=index_text(detail)), detail.dtype, detail.part)
         summary = detail.statistics
         if summary is None:
             yield (*row, *(None,) * 9)

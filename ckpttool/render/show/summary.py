@@ -272,6 +272,7 @@ def _dtype_and_shape(dtype: str, shape: Sequence[int] | None) -> str:
 
 
 def _document(summary: Summary) -> dict[str, object]:
+    names = summary.source.names
     return {
         "writer": asdict(summary.writer),
         "latest": summary.latest,
@@ -282,7 +283,7 @@ def _document(summary: Summary) -> dict[str, object]:
         "dtypes": [asdict(group) for group in summary.dtypes],
         "prune": {"slots": _amounts(summary.slots), "optimizer": _amounts(summary.optimizer)},
         "damage": [{"path": each.path, "message": each.message} for each in summary.damage],
-        "steps": [asdict(step) for step in summary.steps],
+        "steps": [asdict(step) | names.members(step.key) for step in summary.steps],
         "graph": None if summary.graph is None else _graph_document(summary.graph),
         "metagraphs": [
             _metagraph_document(metagraph)

@@ -15,7 +15,8 @@ from ckpttool.render import humanize
 from ckpttool.render.cells import alarm_style, kind_style
 from ckpttool.render.console import Terminal
 from ckpttool.render.layout import index_of_element, lay_out
-from ckpttool.render.show.json import write_details_json, write_details_jsonl
+from ckpttool.render.names import NAME, NameColumns
+from ckpttool.render.show.json import index_text, write_details_json, write_details_jsonl
 from ckpttool.render.show.statistics import write_statistics
 from ckpttool.render.table import RowFormat
 from ckpttool.render.wrap import Piece, flow, prose
@@ -29,6 +30,7 @@ _BARS = " ▁▂▃▄▅▆▇█"
 def write_details(
     source: Source,
     details: Iterable[TensorDetail],
+    names: NameColumns,
     format: str,
     stream: TextIO,
     terminal: Terminal,
@@ -42,6 +44,7 @@ def write_details(
     Args:
         source: the checkpoint that they are from.
         details: the tensors.
+        names: their names, for people.
         format: "json" or "jsonl"; "table" or "plain" for text, one tensor under another; with
             `stats` any of the row formats.
         stream: where to.
@@ -53,26 +56,27 @@ def write_details(
     if format == "json":
         write_details_json(source, details, stream)
     elif format == "jsonl":
-        write_details_jsonl(details, stream)
+        write_details_jsonl(source, details, stream)
     elif stats:
-        write_statistics(details, cast(RowFormat, format), stream, terminal)
+        write_statistics(details, names, cast(RowFormat, format), stream, terminal)
     else:
         for number, detail in enumerate(details):
             if number:
                 stream.write("\n")
-            for line in detail_lines(detail, terminal, precision=precision, full=full):
+            for line in detail_lines(detail, names, terminal, precision=precision, full=full):
                 stream.write(line + "\n")
 
 
 def detail_lines(
     detail: TensorDetail,
+    names: NameColumns,
     terminal: Terminal,
     *,
     precision: int | None = None,
     full: bool = False,
 ) -> Iterator[str]:
     """Yield the lines of one tensor."""
-    yield from flow(_header(detail), terminal, gap="  ")
+    yield from flow(_header(detail, names), terminal, gap="  ")
     content = detail.content
     width = max(terminal.width or _WIDTH, _LEAST_WIDTH)
     if isinstance(content, Values):
@@ -90,11 +94,13 @@ def detail_lines(
         yield terminal.style(draw_histogram(detail.histogram, width), "dim")
 
 
-def _header(detail: TensorDetail) -> Iterator[Piece]:
+def _header(detail: TensorDetail, names: NameColumns) -> Iterator[Piece]:
     shape = humanize.shape(detail.part)
     if detail.index is not None:
         shape += f" of {humanize.shape(detail.shape)}"
-    yield printable(detail.key) + ("" if detail.index is None else f"[{detail.index}]"), "bold"
+    yield printable(names.shown(detail)) + index_text(detail), "bold"
+    if (name := names.name(detail)) is not None:
+        yield printable(name), NAME.style_of(name)
     yield detail.dtype, ""
     yield shape, "green"
     yield humanize.size(detail.bytes), ""

@@ -189,9 +189,12 @@ def test_table_of_what_is_fine_is_a_line() -> None:
 def test_tables_have_object_paths() -> None:
     long = row("net/w/.ATTRIBUTES/VARIABLE_VALUE")._replace(object_path="net/w")
     found = report([LockFinding("extra", None, long)])
-    for format in ("table", "markdown", "github"):
+    for format in ("table", "markdown", "github", "plain", "csv"):
         assert "net/w" in shown(found, format) and "ATTRIBUTES" not in shown(found, format)
-    for format in ("plain", "csv", "names", "junit", "json"):
+    named = report([LockFinding("extra", None, long._replace(name="dense/w"))])
+    assert shown(named, "csv").startswith("object_path,name,problem,")
+    assert "net/w,dense/w,extra," in shown(named, "csv")
+    for format in ("names", "junit", "json"):
         assert "net/w/.ATTRIBUTES/VARIABLE_VALUE" in shown(found, format)
 
 

@@ -158,7 +158,13 @@ def test_as_much_as_there_can_be() -> None:
     found = document_of(summary)["summary"]
     assert found["graph"]["optimizers"] == [{"path": "", "slots": {"m": 2}}]
     assert found["metagraphs"][0]["ops"] == {"Add": 4, "Const": 3}
-    assert found["steps"][1] == {"key": "k2", "object_path": None, "value": None}
+    assert found["steps"][1] == {
+        "key": "k2",
+        "object_path": None,
+        "name": None,
+        "paths": [],
+        "value": None,
+    }
 
 
 def test_shares_on_a_terminal() -> None:

@@ -17,6 +17,7 @@ from ckpttool.query.values.detail import GraphDetail, TensorDetail, Values, Vari
 from ckpttool.query.values.statistics import Histogram, Statistics
 from ckpttool.query.values.variants import InnerTensor, VariantDetail
 from ckpttool.render.console import Terminal
+from ckpttool.render.names import NameColumns
 from ckpttool.render.show.json import detail_document
 from ckpttool.render.show.text import detail_lines, write_details
 from ckpttool.tensor.dtypes import dtype_of_array
@@ -48,7 +49,7 @@ DETAIL = TensorDetail(
 
 
 def text_of(detail: TensorDetail, terminal: Terminal = PLAIN, **options: Any) -> list[str]:
-    return list(detail_lines(detail, terminal, **options))
+    return list(detail_lines(detail, NameColumns([detail]), terminal, **options))
 
 
 def test_a_tensor() -> None:
@@ -144,10 +145,10 @@ def test_variants() -> None:
         "[0, 1] my::Type",
         "... 4 more elements",
     ]
-    document = detail_document(replace(DETAIL, content=content))
+    document = detail_document(replace(DETAIL, content=content), SOURCE.names)
     assert document["value"] is None and document["elided"] is True
     whole = replace(DETAIL, dtype="variant", content=replace(content, shape=(2,)))
-    validate(json_of(detail_document(whole)), "ckpt.show/1", "tensor")
+    validate(json_of(detail_document(whole, SOURCE.names)), "ckpt.show/1", "tensor")
 
 
 def json_of(value: object) -> Any:
@@ -182,18 +183,20 @@ def test_the_object_graph() -> None:
         "    slot v of #3: #4",
         "... 2 more objects; --full shows all",
     ]
-    assert detail_document(detail)["value"] is None
-    whole = detail_document(replace(detail, content=GraphDetail(GRAPH, GRAPH.nodes)))
+    assert detail_document(detail, SOURCE.names)["value"] is None
+    whole = detail_document(replace(detail, content=GraphDetail(GRAPH, GRAPH.nodes)), SOURCE.names)
     validate(json_of(whole), "ckpt.show/1", "tensor")
     assert json_of(whole)["value"]["nodes"][2]["path"] is None
 
 
 def test_json_of_elided_values_and_of_parts() -> None:
     cut = Values(dtype_of_array(np.zeros(1)), (6,), (3,), lambda: [np.zeros(6)])
-    document = detail_document(replace(DETAIL, content=cut, index="0", verified=False))
+    document = detail_document(
+        replace(DETAIL, content=cut, index="0", verified=False), SOURCE.names
+    )
     assert (document["value"], document["elided"]) == (None, True)
     assert (document["index"], document["part"], document["verified"]) == ("0", (2,), False)
-    assert "value" not in detail_document(replace(DETAIL, content=None))
+    assert "value" not in detail_document(replace(DETAIL, content=None), SOURCE.names)
 
 
 @pytest.mark.parametrize(
@@ -212,7 +215,7 @@ def test_json_of_elided_values_and_of_parts() -> None:
     ],
 )
 def test_the_schema_finds_mistakes(change: dict[str, Any]) -> None:
-    good = json_of(detail_document(DETAIL))
+    good = json_of(detail_document(DETAIL, SOURCE.names))
     validate(good, "ckpt.show/1", "tensor")
     with pytest.raises(jsonschema.ValidationError):
         validate({**good, **change}, "ckpt.show/1", "tensor")
@@ -222,7 +225,7 @@ def test_the_schema_finds_mistakes(change: dict[str, Any]) -> None:
 
 def written(format: str, **options: Any) -> str:
     out = io.StringIO()
-    write_details(SOURCE, [DETAIL, DETAIL], format, out, PLAIN, **options)
+    write_details(SOURCE, [DETAIL, DETAIL], NameColumns([DETAIL]), format, out, PLAIN, **options)
     return out.getvalue()
 
 
@@ -242,5 +245,5 @@ def test_formats() -> None:
 def test_statistics_of_what_has_none() -> None:
     out = io.StringIO()
     bare = replace(DETAIL, statistics=None, index="0")
-    write_details(SOURCE, [bare], "csv", out, PLAIN, stats=True)
+    write_details(SOURCE, [bare], NameColumns([bare]), "csv", out, PLAIN, stats=True)
     assert out.getvalue().splitlines()[1] == "a/b[0],float64,[2],,,,,,,,,"

@@ -10,5 +10,6 @@ save        writing a mapping of arrays as a checkpoint
 tf_train    the functions of `tf.train` that read checkpoints
 kinds       the kind of each tensor: weight, slot, step ...
 selection   choosing tensors by patterns and kinds
+matching    which object of a program each node of an object graph is
 nearest     names close to one that does not exist
 """

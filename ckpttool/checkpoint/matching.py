@@ -1,0 +1,294 @@
+"""Which object of a program each node of a stored object graph is.
+
+Graph and program are walked side by side from the root, along edges of equal names. What the
+program lacks waits: for an object under that name, for the owner of a slot variable, or for the
+slot. The walk is the one of `tf.train.Checkpoint.restore`, over any program: live objects, the
+objects of another graph, or a list of paths. Nothing here recurses.
+
+A `Load` is one reading of a checkpoint with all that it has been matched with so far. A `Matching`
+holds changes of loads and program that are made together, or not at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, MutableMapping
+from dataclasses import dataclass, field
+from typing import Generic, NamedTuple, Protocol, TypeVar
+
+from ckpttool.objects.graph import Node, ObjectGraph, SlotLink
+from ckpttool.objects.keys import VARIABLE_VALUE
+
+T = TypeVar("T")
+
+
+class Program(Protocol[T]):
+    """What a checkpoint is matched with. Objects are compared by identity."""
+
+    def edges(self, parent: T, path: str) -> Mapping[str, T]:
+        """Return the edges of an object; the path is for errors."""
+
+    def make_child(self, parent: T, name: str) -> T | None:
+        """Return a new object for an edge that is missing; None where it waits instead."""
+
+    def number(self, found: T) -> int:
+        """Return the number of the newest load that restored an object; -1 without one."""
+
+    def owns_slots(self, found: T) -> bool:
+        """Tell whether slot variables can be made in an object."""
+
+    def slot(self, owner: T, variable: T, name: str) -> T | None:
+        """Return a slot variable if there is one."""
+
+
+class Load(Generic[T]):
+    """One reading of a checkpoint, and what it was matched with so far.
+
+    Args:
+        number: higher than that of all loads before.
+        graph: of the checkpoint.
+        bound: where to keep the object of each node, by id.
+        skip_slots: whether slot variables are left out.
+
+    Attributes:
+        matched: ids of the nodes that were matched, also if their objects are gone.
+        conflicts: nodes for which the program has a second object, which gets nothing.
+        coming: slot variables by the node of their variable, until that is matched.
+        waiting: slot variables whose variable was matched, by the node of their owner.
+    """
+
+    def __init__(
+        self,
+        number: int,
+        graph: ObjectGraph,
+        bound: MutableMapping[int, T],
+        *,
+        skip_slots: bool = False,
+    ) -> None:
+        self.number = number
+        self.graph = graph
+        self.bound = bound
+        self.skip_slots = skip_slots
+        self.matched: set[int] = set()
+        self.conflicts: list[tuple[int, T]] = []
+        self.coming: dict[int, list[SlotLink]] = {}
+        self.waiting: dict[int, list[tuple[SlotLink, T]]] = {}
+        if not skip_slots:
+            for link in graph.slots:
+                self.coming.setdefault(link.variable_id, []).append(link)
+
+    def path(self, node_id: int) -> str:
+        """Return the path of a node."""
+        return self.graph.paths[node_id] or ""
+
+
+class Wait(NamedTuple, Generic[T]):
+    """An edge of the checkpoint for which the program has no object yet."""
+
+    parent: T
+    name: str
+    load: Load[T]
+    node_id: int
+
+
+class SlotWait(NamedTuple, Generic[T]):
+    """A slot variable that its owner has not made yet."""
+
+    owner: T
+    variable: T
+    load: Load[T]
+    link: SlotLink
+
+
+class NewChild(NamedTuple, Generic[T]):
+    """An object that was made for an edge of the checkpoint."""
+
+    parent: T
+    name: str
+    child: T
+
+
+@dataclass(slots=True)
+class _Draft(Generic[T]):
+    """What is to change of a load."""
+
+    bound: dict[int, T] = field(default_factory=dict)
+    matched: set[int] = field(default_factory=set)
+    conflicts: list[tuple[int, T]] = field(default_factory=list)
+    met: set[int] = field(default_factory=set)
+    owners_met: set[int] = field(default_factory=set)
+    waiting: dict[int, list[tuple[SlotLink, T]]] = field(default_factory=dict)
+
+
+class Matching(Generic[T]):
+    """Changes of loads and of a program that are made together.
+
+    Args:
+        program: what is matched.
+
+    Attributes:
+        reads: nodes and the objects that take their values, in the order in which they were met.
+        waits: what the program lacks.
+        new_slots: slot variables to make with dtype and shape of the checkpoint.
+        slot_waits: those that the owner has to make.
+        new_children: objects that were made for edges.
+    """
+
+    def __init__(self, program: Program[T]) -> None:
+        self._program = program
+        self._drafts: dict[Load[T], _Draft[T]] = {}
+        self._numbers: dict[int, int] = {}
+        self.reads: list[tuple[Load[T], int, T]] = []
+        self.waits: list[Wait[T]] = []
+        self.new_slots: list[SlotWait[T]] = []
+        self.slot_waits: list[SlotWait[T]] = []
+        self.new_children: list[NewChild[T]] = []
+
+    def bound(self, load: Load[T], node_id: int) -> T | None:
+        """Return the object of a node; None if it has none."""
+        draft = self._drafts.get(load)
+        found = None if draft is None else draft.bound.get(node_id)
+        return load.bound.get(node_id) if found is None else found
+
+    def enter(self, load: Load[T], node_id: int, found: T) -> None:
+        """Match a node with an object, and all that follows from it.
+
+        Args:
+            load: the checkpoint.
+            node_id: the node.
+            found: the object.
+
+        Raises:
+            CkptError: the edges of an object cannot be listed.
+        """
+        draft = self._drafts.setdefault(load, _Draft())
+        queue: list[tuple[int, T]] = []
+        self._bind(load, draft, node_id, found, queue)
+        for node_id, found in queue:
+            self._note_read(load, node_id, found)
+            node = load.graph.nodes[node_id]
+            if node.children:
+                self._match_children(load, draft, node, found, queue)
+            self._match_slots(load, draft, node_id, found, queue)
+
+    def commit(self) -> None:
+        """Change the loads; the program is for the caller to change."""
+        for load, draft in self._drafts.items():
+            load.bound.update(draft.bound)
+            load.matched |= draft.matched
+            load.conflicts += draft.conflicts
+            for node_id in draft.met:
+                load.coming.pop(node_id, None)
+            for node_id in draft.owners_met:
+                load.waiting.pop(node_id, None)
+            for node_id, slots in draft.waiting.items():
+                load.waiting.setdefault(node_id, []).extend(slots)
+
+    def _bind(
+        self,
+        load: Load[T],
+        draft: _Draft[T],
+        node_id: int,
+        found: T,
+        queue: list[tuple[int, T]],
+    ) -> None:
+        """Bind a node to an object and queue both, if the node is not bound."""
+        draft.matched.add(node_id)
+        there = self.bound(load, node_id)
+        if there is None:
+            draft.bound[node_id] = found
+            queue.append((node_id, found))
+        elif there is not found:
+            draft.conflicts.append((node_id, found))
+
+    def _note_read(self, load: Load[T], node_id: int, found: T) -> None:
+        known = self._numbers.get(id(found))
+        if load.number > (self._program.number(found) if known is None else known):
+            self._numbers[id(found)] = load.number
+            self.reads.append((load, node_id, found))
+
+    def _match_children(
+        self,
+        load: Load[T],
+        draft: _Draft[T],
+        node: Node,
+        found: T,
+        queue: list[tuple[int, T]],
+    ) -> None:
+        edges = self._program.edges(found, load.path(node.id))
+        for edge in node.children:
+            child = edges.get(edge.name)
+            there = self.bound(load, edge.node_id)
+            if there is not None:
+                if child is not None and child is not there:
+                    draft.conflicts.append((edge.node_id, child))
+                continue
+            if child is None and has_values(load.graph.nodes[edge.node_id]):
+                child = self._program.make_child(found, edge.name)
+                if child is None:
+                    self.waits.append(Wait(found, edge.name, load, edge.node_id))
+                else:
+                    self.new_children.append(NewChild(found, edge.name, child))
+            if child is not None:
+                self._bind(load, draft, edge.node_id, child, queue)
+
+    def _match_slots(
+        self,
+        load: Load[T],
+        draft: _Draft[T],
+        node_id: int,
+        found: T,
+        queue: list[tuple[int, T]],
+    ) -> None:
+        """Match the slots of which the node is the owner, and those of which it is the variable."""
+        waiting = draft.waiting.pop(node_id, [])
+        if node_id not in draft.owners_met:
+            waiting += load.waiting.get(node_id, ())
+            draft.owners_met.add(node_id)
+        for link, variable in waiting:
+            self._offer(load, draft, link, found, variable, queue)
+        if node_id in draft.met:
+            return
+        draft.met.add(node_id)
+        for link in load.coming.get(node_id, ()):
+            owner = self.bound(load, link.optimizer_id)
+            if owner is None:
+                draft.waiting.setdefault(link.optimizer_id, []).append((link, found))
+            else:
+                self._offer(load, draft, link, owner, found, queue)
+
+    def _offer(
+        self,
+        load: Load[T],
+        draft: _Draft[T],
+        link: SlotLink,
+        owner: T,
+        variable: T,
+        queue: list[tuple[int, T]],
+    ) -> None:
+        if not self._program.owns_slots(owner):
+            return
+        slot = self._program.slot(owner, variable, link.slot_name)
+        if slot is not None:
+            self._bind(load, draft, link.slot_id, slot, queue)
+            return
+        node = load.graph.nodes[link.slot_id]
+        wait = SlotWait(owner, variable, load, link)
+        if [one.name for one in node.attributes] == [VARIABLE_VALUE] and not node.children:
+            draft.matched.add(link.slot_id)
+            self.new_slots.append(wait)
+        else:
+            self.slot_waits.append(wait)
+
+
+def has_values(node: Node) -> bool:
+    """Tell whether a node or anything below it has values; of old graphs, whether it may."""
+    if node.has_values is not None:
+        return node.has_values
+    return bool(node.children or node.attributes or node.slots or node.saver)
+
+
+def unresolved(load: Load[T]) -> list[int]:
+    """Return the nodes with attributes that were never matched."""
+    slots: Iterable[int] = (link.slot_id for link in load.graph.slots) if load.skip_slots else ()
+    known = load.matched.union(slots)
+    return [node.id for node in load.graph.nodes if node.attributes and node.id not in known]

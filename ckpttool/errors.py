@@ -202,5 +202,42 @@ class ContainerChangedError(CkptError, ValueError):
     """A list, dict or tuple of a program was changed so that its elements have no lasting names."""
 
 
+class MismatchError(CkptError, ValueError):
+    """Tensors of a checkpoint do not fit the program that restores them.
+
+    Attributes:
+        mismatches: all of them: dicts of `path`, `key`, `dtype`, `shape`, and the `target_dtype`
+            and `target_shape` of the program.
+    """
+
+    mismatches: list[dict[str, object]]
+
+
+class UnrestoredError(CkptError, AssertionError):
+    """A checkpoint and a program do not match as was asserted.
+
+    Attributes:
+        unmatched: paths of the program's objects that got nothing.
+        unresolved: paths of the checkpoint's objects that nothing took.
+        unused_attributes: attributes that their objects do not take, as `path:attribute`.
+        hollow: paths of objects with values for which the checkpoint has an object without.
+    """
+
+    unmatched: tuple[str, ...] = ()
+    unresolved: tuple[str, ...] = ()
+    unused_attributes: tuple[str, ...] = ()
+    hollow: tuple[str, ...] = ()
+
+
+class UnrestoredWarning(UserWarning):
+    """The end of a restore left values of the checkpoint that nothing took.
+
+    Attributes:
+        paths: of these values.
+    """
+
+    paths: tuple[str, ...] = ()
+
+
 class UnsavedWarning(UserWarning):
     """Something was assigned to an object that will not save it."""

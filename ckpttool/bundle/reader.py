@@ -141,6 +141,44 @@ class BundleReader:
             self.index.refuse_changing(error)
             raise
 
+    def check(self, key: str) -> None:
+        """Check that a tensor of fixed-size elements can be read, without keeping it.
+
+        Raises:
+            CkptError: as for `read`.
+        """
+        entry = self._entry(key)
+        try:
+            self._require_readable(key, entry)
+            if entry.slices:
+                self._sound_slices(key, entry)
+            for _ in self.chunks(key):
+                pass
+        except (CorruptError, MissingFileError) as error:
+            self.index.refuse_changing(error)
+            raise
+
+    def read_into(self, key: str, out: Array) -> None:
+        """Read a tensor of fixed-size elements into memory of the caller; its crc32c is checked.
+
+        Args:
+            key: the tensor's key.
+            out: a C-contiguous array of its dtype and shape. It is undefined after an error.
+
+        Raises:
+            CkptError: as for `read`.
+        """
+        entry = self._entry(key)
+        try:
+            self._require_readable(key, entry)
+            if entry.slices:
+                self._join(key, entry, tuple((0, dim) for dim in entry.shape), out)
+            else:
+                self._fill(key, entry, out)
+        except (CorruptError, MissingFileError) as error:
+            self.index.refuse_changing(error)
+            raise
+
     def read_region(self, key: str, index: Index) -> Array:
         """Return part of a tensor, reading only the bytes it needs.
 
@@ -274,6 +312,14 @@ class BundleReader:
             crc = read_checked(self._shard(key, entry), entry.offset, data)
         self._check_crc(key, entry, crc)
 
+    def _fill(self, key: str, entry: BundleEntry, out: Array) -> None:
+        """Read the fixed-size elements of an entry into a C-contiguous array of its shape."""
+        from ckpttool.tensor.values import decode_array, plain_bytes
+
+        data = plain_bytes(out)
+        self._read_checked(key, entry, data)
+        decode_array(entry.dtype, entry.shape, data, big_endian=self.big_endian)  # in place
+
     def _read_part(self, key: str, entry: BundleEntry, index: Index) -> Array:
         from ckpttool.tensor.partial import read_part
 
@@ -297,24 +343,14 @@ class BundleReader:
         if problem is not None:
             raise UnsupportedError(problem, path=self.index.path, key=key)
 
-    def _join(self, key: str, entry: BundleEntry, box: Bounds) -> Array:
-        """Return the part of a partitioned tensor that lies in `box`."""
-        from ckpttool.tensor.slices import check_coverage
-        from ckpttool.tensor.values import decode_array, empty_array, plain_bytes
+    def _join(self, key: str, entry: BundleEntry, box: Bounds, out: Array | None = None) -> Array:
+        """Return the part of a partitioned tensor that lies in `box`, in `out` if given."""
+        from ckpttool.tensor.values import empty_array
 
         self._require_readable(key, entry)
-        stored = self.index.slice_entries(key)
-        # Slices that share their bytes could make a large tensor out of a small file.
-        room = sum({e.shard_id: self._shard(key, e).size for _, e in stored}.values())
-        if sum(part_entry.size for _, part_entry in stored) > room:
-            raise CorruptError(
-                f"its slices claim more bytes than the {room} of the data shards",
-                path=self.index.path,
-                key=key,
-            )
-        with located(key, self.index.path):
-            check_coverage(entry.shape, entry.slices)
-        out = empty_array(entry.dtype, tuple(stop - start for start, stop in box))
+        stored = self._sound_slices(key, entry)
+        if out is None:
+            out = empty_array(entry.dtype, tuple(stop - start for start, stop in box))
         for part, part_entry in stored:
             bounds = part.bounds(entry.shape)
             common = [(max(a, c), min(b, d)) for (a, b), (c, d) in zip(bounds, box, strict=True)]
@@ -326,13 +362,27 @@ class BundleReader:
                 elif tuple(common) != bounds:
                     target[...] = self._read_part(key, part_entry, offset_slices(common, bounds))
                 elif target.flags.c_contiguous:
-                    # As slices mostly are cut: read to where they belong.
-                    data = plain_bytes(target)
-                    self._read_checked(key, part_entry, data)
-                    decode_array(entry.dtype, part_entry.shape, data, big_endian=self.big_endian)
+                    self._fill(key, part_entry, target)  # as slices mostly are cut
                 else:
                     target[...] = self._read_whole(key, part_entry)
         return out
+
+    def _sound_slices(self, key: str, entry: BundleEntry) -> list[tuple[TensorSlice, BundleEntry]]:
+        """Return the slices of a partitioned tensor, which cover it and have bytes of their own."""
+        from ckpttool.tensor.slices import check_coverage
+
+        stored = self.index.slice_entries(key)
+        # Slices that share their bytes could make a large tensor out of a small file.
+        room = sum({e.shard_id: self._shard(key, e).size for _, e in stored}.values())
+        if sum(part_entry.size for _, part_entry in stored) > room:
+            raise CorruptError(
+                f"its slices claim more bytes than the {room} of the data shards",
+                path=self.index.path,
+                key=key,
+            )
+        with located(key, self.index.path):
+            check_coverage(entry.shape, entry.slices)
+        return stored
 
     def _shard(self, key: str, entry: BundleEntry) -> RandomAccessFile:
         shard = self._shards.get(entry.shard_id)

@@ -11,7 +11,7 @@ holds changes of loads and program that are made together, or not at all.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, MutableMapping
+from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
@@ -33,11 +33,25 @@ class Program(Protocol[T]):
     def number(self, found: T) -> int:
         """Return the number of the newest load that restored an object; -1 without one."""
 
-    def owns_slots(self, found: T) -> bool:
-        """Tell whether slot variables can be made in an object."""
+    def takes_slots(self, owner: T, variable: T) -> bool:
+        """Tell whether an object can have slot variables of another."""
 
     def slot(self, owner: T, variable: T, name: str) -> T | None:
         """Return a slot variable if there is one."""
+
+
+class Conflict(NamedTuple, Generic[T]):
+    """A second object of the program for a node, which gets nothing.
+
+    Attributes:
+        node_id: the node.
+        found: the object.
+        late: whether it was met by itself, not along an edge of the program as it was then.
+    """
+
+    node_id: int
+    found: T
+    late: bool
 
 
 class Load(Generic[T]):
@@ -51,7 +65,6 @@ class Load(Generic[T]):
 
     Attributes:
         matched: ids of the nodes that were matched, also if their objects are gone.
-        conflicts: nodes for which the program has a second object, which gets nothing.
         coming: slot variables by the node of their variable, until that is matched.
         waiting: slot variables whose variable was matched, by the node of their owner.
     """
@@ -69,7 +82,6 @@ class Load(Generic[T]):
         self.bound = bound
         self.skip_slots = skip_slots
         self.matched: set[int] = set()
-        self.conflicts: list[tuple[int, T]] = []
         self.coming: dict[int, list[SlotLink]] = {}
         self.waiting: dict[int, list[tuple[SlotLink, T]]] = {}
         if not skip_slots:
@@ -79,6 +91,13 @@ class Load(Generic[T]):
     def path(self, node_id: int) -> str:
         """Return the path of a node."""
         return self.graph.paths[node_id] or ""
+
+    def unresolved(self) -> list[int]:
+        """Return the nodes with attributes that were never matched."""
+        known = self.matched
+        if self.skip_slots:
+            known = known.union(link.slot_id for link in self.graph.slots)
+        return [node.id for node in self.graph.nodes if node.attributes and node.id not in known]
 
 
 class Wait(NamedTuple, Generic[T]):
@@ -113,7 +132,6 @@ class _Draft(Generic[T]):
 
     bound: dict[int, T] = field(default_factory=dict)
     matched: set[int] = field(default_factory=set)
-    conflicts: list[tuple[int, T]] = field(default_factory=list)
     met: set[int] = field(default_factory=set)
     owners_met: set[int] = field(default_factory=set)
     waiting: dict[int, list[tuple[SlotLink, T]]] = field(default_factory=dict)
@@ -131,6 +149,7 @@ class Matching(Generic[T]):
         new_slots: slot variables to make with dtype and shape of the checkpoint.
         slot_waits: those that the owner has to make.
         new_children: objects that were made for edges.
+        conflicts: second objects for nodes that have one.
     """
 
     def __init__(self, program: Program[T]) -> None:
@@ -142,6 +161,7 @@ class Matching(Generic[T]):
         self.new_slots: list[SlotWait[T]] = []
         self.slot_waits: list[SlotWait[T]] = []
         self.new_children: list[NewChild[T]] = []
+        self.conflicts: list[tuple[Load[T], Conflict[T]]] = []
 
     def bound(self, load: Load[T], node_id: int) -> T | None:
         """Return the object of a node; None if it has none."""
@@ -175,7 +195,6 @@ class Matching(Generic[T]):
         for load, draft in self._drafts.items():
             load.bound.update(draft.bound)
             load.matched |= draft.matched
-            load.conflicts += draft.conflicts
             for node_id in draft.met:
                 load.coming.pop(node_id, None)
             for node_id in draft.owners_met:
@@ -198,7 +217,7 @@ class Matching(Generic[T]):
             draft.bound[node_id] = found
             queue.append((node_id, found))
         elif there is not found:
-            draft.conflicts.append((node_id, found))
+            self.conflicts.append((load, Conflict(node_id, found, late=True)))
 
     def _note_read(self, load: Load[T], node_id: int, found: T) -> None:
         known = self._numbers.get(id(found))
@@ -220,7 +239,7 @@ class Matching(Generic[T]):
             there = self.bound(load, edge.node_id)
             if there is not None:
                 if child is not None and child is not there:
-                    draft.conflicts.append((edge.node_id, child))
+                    self.conflicts.append((load, Conflict(edge.node_id, child, late=False)))
                 continue
             if child is None and has_values(load.graph.nodes[edge.node_id]):
                 child = self._program.make_child(found, edge.name)
@@ -265,7 +284,7 @@ class Matching(Generic[T]):
         variable: T,
         queue: list[tuple[int, T]],
     ) -> None:
-        if not self._program.owns_slots(owner):
+        if not self._program.takes_slots(owner, variable):
             return
         slot = self._program.slot(owner, variable, link.slot_name)
         if slot is not None:
@@ -285,10 +304,3 @@ def has_values(node: Node) -> bool:
     if node.has_values is not None:
         return node.has_values
     return bool(node.children or node.attributes or node.slots or node.saver)
-
-
-def unresolved(load: Load[T]) -> list[int]:
-    """Return the nodes with attributes that were never matched."""
-    slots: Iterable[int] = (link.slot_id for link in load.graph.slots) if load.skip_slots else ()
-    known = load.matched.union(slots)
-    return [node.id for node in load.graph.nodes if node.attributes and node.id not in known]

@@ -3,6 +3,10 @@
 checkpoint  a program's objects under one root: saving, the save counter
 saving      writing checkpoints and state files
 snapshot    a program at one moment: object graph and tensors
+restore     restoring a program
+loads       one reading of a checkpoint: what is read, checked and assigned together
+reading     values, read and checked as a whole
+status      what a restore has done and has not
 options     options of saving and restoring
 trackable   what every tracked object has: edges, pending restores, values
 module      objects whose attributes are edges

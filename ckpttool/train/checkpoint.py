@@ -15,8 +15,10 @@ from ckpttool.storage.paths import StrPath, path_text
 from ckpttool.train.containers import node_of
 from ckpttool.train.module import Module
 from ckpttool.train.options import CheckpointOptions, call_after_writing
+from ckpttool.train.restore import read_program
 from ckpttool.train.saving import write_latest, write_snapshot
 from ckpttool.train.snapshot import snapshot_of
+from ckpttool.train.status import LoadStatus, NameBasedSaverStatus
 from ckpttool.train.trackable import Trackable, add_edge, edges_at, resume
 from ckpttool.train.variable import Variable
 
@@ -151,6 +153,46 @@ class Checkpoint(Module):
         call_after_writing(options, path)
         write_latest(path)
         return path
+
+    def read(
+        self, save_path: StrPath | None, options: CheckpointOptions | None = None
+    ) -> LoadStatus:
+        """Restore what `write` wrote.
+
+        What the program does not have yet is restored when it is tracked.
+
+        Args:
+            save_path: the address of a checkpoint; None for none.
+            options: how to restore.
+
+        Returns:
+            What was matched; its assertions check that.
+
+        Raises:
+            ContainerChangedError: a container cannot be restored into.
+            MismatchError: tensors have not the dtype or shape of their variables.
+            CkptError: the checkpoint is missing or damaged. After any error the program is as it
+                was.
+        """
+        return read_program(save_path, self._tracked_root, options)
+
+    def restore(
+        self, save_path: StrPath | None, options: CheckpointOptions | None = None
+    ) -> LoadStatus:
+        """Restore what `save` wrote: `read`, and then the save counter.
+
+        Args:
+            save_path: as for `read`.
+            options: how to restore.
+
+        Raises:
+            CkptError: as for `read`.
+        """
+        status = self.read(save_path, options)
+        counter = self.save_counter
+        if isinstance(status, NameBasedSaverStatus):
+            status.optional = counter
+        return status
 
 
 def save_weights(

@@ -12,6 +12,7 @@ by this protocol alone:
     x._trackable_read()          attribute name -> array: what it saves, in that order
     x._trackable_assign(values)  takes arrays under the names of `_trackable_values`, each checked
                                  against its spec; does not fail where values fit
+    x._trackable_buffer(name)    memory in C order to be filled instead of assigning, or None
     x._trackable_full_name       of a variable: its name in the program; else empty
     x._trackable_any_name        it takes the first attribute of a node, whatever its name
     x._trackable_child(name)     for an edge that it lacks: an object that it makes for it and has
@@ -34,9 +35,9 @@ Objects are compared by identity throughout: containers may be equal, falsy and 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 from weakref import WeakKeyDictionary
 
 from ckpttool.errors import ContainerChangedError
@@ -60,8 +61,13 @@ class PendingRestore(Protocol):
 
     number: int
 
-    def resume(self, child: Trackable) -> None:
-        """Restore an object that was just tracked; if that fails, change nothing and raise."""
+    def resume(self, child: Trackable, older: Sequence[Any]) -> None:
+        """Restore an object that was just tracked; if that fails, change nothing and raise.
+
+        Args:
+            child: the object.
+            older: other restores that wait for it, newest first; they are done together.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +142,10 @@ class Trackable:
     def _trackable_assign(self, values: Mapping[str, Array]) -> None:
         del values
 
+    def _trackable_buffer(self, name: str) -> Array | None:
+        del name
+        return None
+
     def _trackable_child(self, name: str) -> Trackable | None:
         del name
         return None
@@ -180,10 +190,8 @@ def resume(parent: Trackable, name: str, child: Trackable) -> None:
     state = tracking(parent)
     waiting = state.pending.pop(name, None)
     try:
-        if waiting is not None:
-            _resume(waiting, child)
-        if state.inherited:
-            _resume(state.inherited, child)
+        if waiting is not None or state.inherited:
+            _resume([*(waiting or ()), *state.inherited], child)
     except BaseException:
         if waiting is not None:
             state.pending[name] = waiting
@@ -242,8 +250,8 @@ def shape_fits(wanted: OpenShape, shape: tuple[int, ...]) -> bool:
 
 
 def _resume(restores: list[PendingRestore], child: Trackable) -> None:
-    for restore in sorted(restores, key=_number, reverse=True):
-        restore.resume(child)
+    newest, *older = sorted(restores, key=_number, reverse=True)
+    newest.resume(child, older)
 
 
 _number: Callable[[PendingRestore], int] = lambda restore: restore.number  # noqa: E731

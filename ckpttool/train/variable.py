@@ -174,6 +174,11 @@ class Variable(Trackable):
     def _trackable_assign(self, values: Mapping[str, Array]) -> None:
         self._put(values[VARIABLE_VALUE])
 
+    def _trackable_buffer(self, name: str) -> Array | None:
+        flags = self._array.flags
+        plain = flags.c_contiguous and flags.writeable and not self._array.dtype.hasobject
+        return self._array if plain else None
+
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         if dtype is not None and np.dtype(dtype) != self._array.dtype:
             if copy is False:

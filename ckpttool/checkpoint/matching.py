@@ -5,8 +5,8 @@ program lacks waits: for an object under that name, for the owner of a slot vari
 slot. The walk is the one of `tf.train.Checkpoint.restore`, over any program: live objects, the
 objects of another graph, or a list of paths. Nothing here recurses.
 
-A `Load` is one reading of a checkpoint with all that it has been matched with so far. A `Matching`
-holds changes of loads and program that are made together, or not at all.
+A `Load` is one reading of a checkpoint with all that it has been matched with so far. The changes
+of a `GraphMatch` to loads and program are made together, or not at all.
 """
 
 from __future__ import annotations
@@ -27,8 +27,11 @@ class Program(Protocol[T]):
     def edges(self, parent: T, path: str) -> Mapping[str, T]:
         """Return the edges of an object; the path is for errors."""
 
-    def make_child(self, parent: T, name: str) -> T | None:
-        """Return a new object for an edge that is missing; None where it waits instead."""
+    def is_open(self, found: T) -> bool:
+        """Tell whether an object takes all edges and slots that the checkpoint has for it."""
+
+    def new_object(self) -> T:
+        """Return a new open object."""
 
     def number(self, found: T) -> int:
         """Return the number of the newest load that restored an object; -1 without one."""
@@ -119,7 +122,7 @@ class SlotWait(NamedTuple, Generic[T]):
 
 
 class NewChild(NamedTuple, Generic[T]):
-    """An object that was made for an edge of the checkpoint."""
+    """An edge of the checkpoint that an open object takes."""
 
     parent: T
     name: str
@@ -137,7 +140,7 @@ class _Draft(Generic[T]):
     waiting: dict[int, list[tuple[SlotLink, T]]] = field(default_factory=dict)
 
 
-class Matching(Generic[T]):
+class GraphMatch(Generic[T]):
     """Changes of loads and of a program that are made together.
 
     Args:
@@ -148,7 +151,7 @@ class Matching(Generic[T]):
         waits: what the program lacks.
         new_slots: slot variables to make with dtype and shape of the checkpoint.
         slot_waits: those that the owner has to make.
-        new_children: objects that were made for edges.
+        new_children: edges to make.
         conflicts: second objects for nodes that have one.
     """
 
@@ -234,21 +237,20 @@ class Matching(Generic[T]):
         queue: list[tuple[int, T]],
     ) -> None:
         edges = self._program.edges(found, load.path(node.id))
+        is_open = self._program.is_open(found)
         for edge in node.children:
             child = edges.get(edge.name)
             there = self.bound(load, edge.node_id)
+            if child is None and is_open:
+                child = self._program.new_object() if there is None else there
+                self.new_children.append(NewChild(found, edge.name, child))
             if there is not None:
                 if child is not None and child is not there:
                     self.conflicts.append((load, Conflict(edge.node_id, child, late=False)))
-                continue
-            if child is None and has_values(load.graph.nodes[edge.node_id]):
-                child = self._program.make_child(found, edge.name)
-                if child is None:
-                    self.waits.append(Wait(found, edge.name, load, edge.node_id))
-                else:
-                    self.new_children.append(NewChild(found, edge.name, child))
-            if child is not None:
+            elif child is not None:
                 self._bind(load, draft, edge.node_id, child, queue)
+            elif has_values(load.graph.nodes[edge.node_id]):
+                self.waits.append(Wait(found, edge.name, load, edge.node_id))
 
     def _match_slots(
         self,
@@ -292,7 +294,8 @@ class Matching(Generic[T]):
             return
         node = load.graph.nodes[link.slot_id]
         wait = SlotWait(owner, variable, load, link)
-        if [one.name for one in node.attributes] == [VARIABLE_VALUE] and not node.children:
+        plain = [one.name for one in node.attributes] == [VARIABLE_VALUE] and not node.children
+        if plain or self._program.is_open(owner):
             draft.matched.add(link.slot_id)
             self.new_slots.append(wait)
         else:

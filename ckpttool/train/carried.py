@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ckpttool.objects.graph import Attribute, RegisteredSaver
 from ckpttool.objects.keys import ATTRIBUTES, attribute_key
-from ckpttool.train.trackable import Trackable, add_edge
+from ckpttool.train.trackable import Trackable
 
 if TYPE_CHECKING:
     from ckpttool.objects.graph import Node
@@ -58,11 +58,6 @@ class Carried(Trackable):
             attributes.append(one._replace(checkpoint_key=key))
             tensors += [(key + suffix, value) for suffix, value in values]
         return attributes, tensors
-
-    def _trackable_child(self, name: str) -> Trackable:
-        child = Carried()
-        add_edge(self, name, child)
-        return child
 
     def get_slot_names(self) -> list[str]:
         """Return the names of carried slots."""

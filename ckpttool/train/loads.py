@@ -7,15 +7,17 @@ damaged checkpoint, or one that does not fit, leaves the program as it was.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from itertools import count
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
-from ckpttool.checkpoint.matching import Load, Matching, SlotWait, Wait
+from ckpttool.checkpoint.matching import GraphMatch, Load, SlotWait, Wait
 from ckpttool.errors import MismatchError, MissingKeyError
 from ckpttool.objects.graph import Node, ObjectGraph
 from ckpttool.objects.keys import ATTRIBUTES, VARIABLE_VALUE, escape
-from ckpttool.train.reading import Taking, Values
+from ckpttool.train.carried import Carried
+from ckpttool.train.reading import SoundValues, Taking
 from ckpttool.train.trackable import Trackable, ValueSpec, edges_at, makes_slots, tracking
 from ckpttool.train.variable import Variable
 
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from ckpttool.checkpoint.open import Checkpoint
     from ckpttool.tensor.dtypes import DType
     from ckpttool.tensor.shape import Shape
+    from ckpttool.tensor.values import Array
 
 _SHOWN = 5
 _numbers = count()
@@ -34,14 +37,17 @@ class _LiveProgram:
     def edges(self, parent: Trackable, path: str) -> Mapping[str, Trackable]:
         return edges_at(parent, path)
 
-    def make_child(self, parent: Trackable, name: str) -> Trackable | None:
-        return parent._trackable_child(name)
+    def is_open(self, found: Trackable) -> bool:
+        return isinstance(found, Carried)
+
+    def new_object(self) -> Trackable:
+        return Carried()
 
     def number(self, found: Trackable) -> int:
         return tracking(found).update_number
 
     def takes_slots(self, owner: Trackable, variable: Trackable) -> bool:
-        return isinstance(variable, Variable) and makes_slots(owner)
+        return makes_slots(owner) and isinstance(variable, Variable | Carried)
 
     def slot(self, owner: Trackable, variable: Trackable, name: str) -> Trackable | None:
         slot: Trackable | None = owner.get_slot(variable, name)  # type: ignore[attr-defined]
@@ -66,6 +72,18 @@ class GraphLoad(Load[Trackable]):
         self.source = source
         self.unused: list[tuple[int, str]] = []
         self.seconds: WeakValueDictionary[int, Trackable] = WeakValueDictionary()
+
+    @cached_property
+    def owned(self) -> dict[int, dict[str, list[str]]]:
+        """The keys of all tensors, by node and attribute, in the order of their bytes."""
+        found: dict[int, dict[str, list[str]]] = {}
+        entries = self.source.bundle.entries
+        owners = self.graph.claims(entries.keys()).owners
+        placed = {key: (entries[key].shard_id, entries[key].offset) for key in owners}
+        for key in sorted(owners, key=placed.__getitem__):
+            node_id, attribute = owners[key]
+            found.setdefault(node_id, {}).setdefault(attribute.name, []).append(key)
+        return found
 
 
 class NamedLoad:
@@ -133,7 +151,7 @@ class Transaction:
     """Restores that happen together or not at all."""
 
     def __init__(self) -> None:
-        self._matching: Matching[Trackable] = Matching(_LiveProgram())
+        self._matching: GraphMatch[Trackable] = GraphMatch(_LiveProgram())
         self._named: list[tuple[NamedLoad, Trackable]] = []
 
     def enter(self, load: GraphLoad, node_id: int, found: Trackable) -> None:
@@ -165,7 +183,7 @@ class Transaction:
         made = [self._taking_of_slot(wait) for wait in self._matching.new_slots]
         takings += by_name
         _check([*takings, *made])
-        values = Values([*takings, *made])
+        values = SoundValues([*takings, *made])
         new = [self._make_slot(wait) for wait in self._matching.new_slots]
         self._change(unused, missing)
         for wait, slot in zip(self._matching.new_slots, new, strict=True):
@@ -184,6 +202,9 @@ class Transaction:
         for load, node_id, found in self._matching.reads:
             assert isinstance(load, GraphLoad)
             node = load.graph.nodes[node_id]
+            if isinstance(found, Carried):
+                takings.append(_carrying(load, node_id, found))
+                continue
             if not node.attributes:
                 continue
             values = found._trackable_values()
@@ -218,8 +239,9 @@ class Transaction:
     def _taking_of_slot(self, wait: SlotWait[Trackable]) -> Taking:
         load, node_id = wait.load, wait.link.slot_id
         assert isinstance(load, GraphLoad)
-        node = load.graph.nodes[node_id]
-        key = node.attributes[0].checkpoint_key
+        if isinstance(wait.owner, Carried):
+            return _carrying(load, node_id, None)
+        key = load.graph.nodes[node_id].attributes[0].checkpoint_key
         if key not in load.source.entries:
             raise _missing(load, node_id, key)
         dtype, shape = load.source.reader.dtype_and_shape(key)
@@ -233,8 +255,11 @@ class Transaction:
         slot = _PROGRAM.slot(owner, variable, link.slot_name)  # a load before may have made it
         if slot is None:
             assert isinstance(load, GraphLoad)
-            key = load.graph.nodes[link.slot_id].attributes[0].checkpoint_key
-            dtype, shape = load.source.reader.dtype_and_shape(key)
+            dtype: DType | None = None
+            shape: Shape = ()
+            if not isinstance(owner, Carried):
+                key = load.graph.nodes[link.slot_id].attributes[0].checkpoint_key
+                dtype, shape = load.source.reader.dtype_and_shape(key)
             create = owner.create_slot  # type: ignore[attr-defined]
             slot = create(variable, link.slot_name, dtype, shape)
         assert isinstance(slot, Trackable)
@@ -253,7 +278,8 @@ class Transaction:
         for parent, name, child in matching.new_children:
             tracking(parent).edges[name] = child
         for wait in matching.waits:
-            _wait(wait)
+            if wait.parent._trackable_waits:
+                _wait(wait)
         for owner, variable, load, link in matching.slot_waits:
             assert isinstance(load, GraphLoad)
             slots = tracking(owner).pending_slots.setdefault(variable, {})
@@ -278,6 +304,25 @@ def _wait(wait: Wait[Trackable]) -> None:
     assert isinstance(load, GraphLoad)
     pending = tracking(wait.parent).pending
     pending.setdefault(wait.name, []).append(Waiting(load, wait.node_id))
+
+
+def _carrying(load: GraphLoad, node_id: int, found: Carried | None) -> Taking:
+    node, path = load.graph.nodes[node_id], load.path(node_id)
+    owned = load.owned.get(node_id, {})
+
+    def give(found: Trackable, values: Mapping[str, Array]) -> None:
+        assert isinstance(found, Carried)
+        tensors = {
+            one.name: [
+                (key.removeprefix(one.checkpoint_key), values[key])
+                for key in owned.get(one.name, ())
+            ]
+            for one in node.attributes
+        }
+        found.carry(node, path, tensors)
+
+    keys = {key: key for named in owned.values() for key in named}
+    return Taking(load.source, load.number, found, path, {}, keys, give)
 
 
 def _keys(
@@ -328,8 +373,8 @@ def _check(takings: Sequence[Taking]) -> None:
         describe = taking.source.reader.dtype_and_shape
         for name, key in taking.keys.items():
             dtype, shape = describe(key)
-            spec = taking.values[name]
-            if not spec.fits(dtype, shape):
+            spec = taking.values.get(name)
+            if spec is not None and not spec.fits(dtype, shape):
                 place = taking.source.prefix
                 mismatches.append(_mismatch(taking.path, key, dtype, shape, spec))
     if mismatches:

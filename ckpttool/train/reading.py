@@ -6,7 +6,7 @@ into the memory of the variable, when all else is known to be sound.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from ckpttool.bundle.reader import BundleReader
@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 _MOST_HELD = 64 << 20
 
 
+def _assign(found: Trackable, values: Mapping[str, Array]) -> None:
+    found._trackable_assign(values)
+
+
 class Taking(NamedTuple):
     """What an object takes: names of its values and the keys of their tensors.
 
@@ -29,8 +33,9 @@ class Taking(NamedTuple):
         number: of the load.
         found: the object; None for a slot variable that is still to be made.
         path: of the object in the checkpoint.
-        values: what it takes under each name.
+        values: what it takes under each name; what is not here may be anything.
         keys: the key for each name.
+        give: gives values by name to the object.
     """
 
     source: Checkpoint
@@ -39,9 +44,10 @@ class Taking(NamedTuple):
     path: str
     values: Mapping[str, ValueSpec]
     keys: Mapping[str, str]
+    give: Callable[[Trackable, Mapping[str, Array]], None] = _assign
 
 
-class Values:
+class SoundValues:
     """Values that are known to be sound.
 
     Args:
@@ -56,7 +62,7 @@ class Values:
         self._sources = {id(taking.source): taking.source for taking in takings}
         room = _MOST_HELD
         try:
-            for source, _, found, _, _, keys in takings:
+            for source, _, found, _, _, keys, _ in takings:
                 reader = source.reader
                 for name, key in keys.items():
                     buffer = None if found is None else found._trackable_buffer(name)
@@ -83,7 +89,7 @@ class Values:
             self._close()
 
     def _give(self, taking: Taking) -> None:
-        source, _, found, _, _, keys = taking
+        source, _, found, _, _, keys, give = taking
         if found is None:
             return
         held = {}
@@ -98,8 +104,8 @@ class Values:
                 except CkptError as error:
                     error.message += "; it changed meanwhile, and the program is restored in part"
                     raise
-        if held:
-            found._trackable_assign(held)
+        if held or not keys:
+            give(found, held)
 
     def _close(self) -> None:
         # A load may wait for as long as the program runs. A bundle opens its files anew.

@@ -167,6 +167,7 @@ class CheckpointLoadStatus(LoadStatus):
         return self
 
     def _is_trivial(self) -> bool:
+        _objects(self._program)  # as all assertions, it fails where a container was changed
         return len(self._load.matched) <= 1
 
     def _lacking(self) -> list[tuple[str, Trackable]]:
@@ -300,7 +301,7 @@ def _compared(these: dict[str, str], what: str, others: dict[str, str], have: st
     """Tell what is wrong with each path, and the nearest one on the other side."""
     for path, described in list(these.items())[:_SHOWN]:
         text = f"'{path}' {described} {what}" if described else f"'{path}' {what}"
-        near = nearest_names(path, others)
+        near = [name for name in nearest_names(path, others) if name in others]  # no scopes
         if near:
             text += f" ({have} '{near[0]}' {others[near[0]]})"
         yield text

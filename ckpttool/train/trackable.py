@@ -15,8 +15,6 @@ by this protocol alone:
     x._trackable_buffer(name)    memory in C order to be filled instead of assigning, or None
     x._trackable_full_name       of a variable: its name in the program; else empty
     x._trackable_any_name        it takes the first attribute of a node, whatever its name
-    x._trackable_child(name)     for an edge that it lacks: an object that it makes for it and has
-                                 an edge to from now on, or None
     x._trackable_waits           restores wait in it for edges that it lacks
     owns_slots(x)                whether `get_slot_names`, `get_slot` and `create_slot` are there
 
@@ -28,7 +26,7 @@ Restoring leaves a `PendingRestore` for what is not there yet: under the name of
 of a variable in `tracking(x).pending_slots`. `add_edge` and `resume_slot` take them, newest load
 first.
 
-A `Carried` is filled by its method `carry` instead: it takes all attributes of a node.
+A `Carried` takes all attributes of a node, by its method `carry`, and all edges and slots.
 
 Objects are compared by identity throughout: containers may be equal, falsy and unhashable.
 """
@@ -143,10 +141,6 @@ class Trackable:
         del values
 
     def _trackable_buffer(self, name: str) -> Array | None:
-        del name
-        return None
-
-    def _trackable_child(self, name: str) -> Trackable | None:
         del name
         return None
 

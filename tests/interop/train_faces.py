@@ -65,12 +65,12 @@ def theirs(tf: Any) -> Any:
             slot_variable_position: Any,
             slot_name: str,
             variable: Any,
-        ) -> None:
+        ) -> Any:
             slot = self.get_slot(variable, slot_name)
             if slot is None:
                 value = slot_variable_position.value_tensors()["VARIABLE_VALUE"]
                 slot = self.add_slot(variable, slot_name, tf.zeros(value.shape, value.dtype))
-            slot_variable_position.restore(slot)
+            return slot
 
     class Tensors(tf.Module):  # type: ignore[misc]
         def _serialize_to_tensors(self) -> dict[str, Any]:

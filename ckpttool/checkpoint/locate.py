@@ -48,6 +48,7 @@ from ckpttool.storage.source import RandomAccessFile
 AddressKind = Literal["prefix", "member", "state", "folder", "saved_model", "session_bundle"]
 SAVED_MODEL_NAMES = ("saved_model.pb", "saved_model.pbtxt")
 EXPORT_META = "export.meta"
+NO_VARIABLES = "the SavedModel has no variables"
 _MAX_LOOKS = 5
 _MOST_BELOW = 20
 _GRAPH_SUFFIXES = (META_SUFFIX, ".pb", ".pbtxt")
@@ -309,7 +310,7 @@ def _saved_model(typed: str, folder: str) -> Location:
             folder=folder or os.curdir,
             saved_model=folder or os.curdir,
             meta_path=graph_file_of(folder),
-            warnings=("the SavedModel has no variables",),
+            warnings=(NO_VARIABLES,),
             bare=True,
         )
     return _location(typed, found, "saved_model", folder=folder or os.curdir)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ckpttool.bundle.reader import BundleReader
 from ckpttool.checkpoint.generation import Generation
-from ckpttool.checkpoint.locate import Location, locate
+from ckpttool.checkpoint.locate import NO_VARIABLES, Location, locate
 from ckpttool.checkpoint.nearest import listed, nearest_names, quoted
 from ckpttool.errors import CkptError, MissingKeyError, UnsupportedError
 from ckpttool.objects.keys import GRAPH_KEY, key_of_path, object_path
@@ -123,7 +123,7 @@ class Checkpoint(Mapping[str, "Array"]):
             UnsupportedError: the checkpoint is of format V1.
         """
         if self.location.bare:
-            raise UnsupportedError("a SavedModel without variables", path=self.location.typed)
+            raise UnsupportedError(NO_VARIABLES, path=self.location.typed)
         if not isinstance(self.reader, BundleReader):
             raise UnsupportedError(
                 "a checkpoint of format V1; this works only with V2", path=self.prefix

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
-from ckpttool.checkpoint.locate import Location, graph_file_of, locate
+from ckpttool.checkpoint.locate import NO_VARIABLES, Location, graph_file_of, locate
 from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.checkpoint.selection.select import Selector
 from ckpttool.cli import options
@@ -157,9 +157,7 @@ def _list_checkpoints(settings: options.Settings, path: str, format: str) -> Non
     rows = list_folder(folder)
     if not rows:
         bare = graph_file_of(folder) is not None
-        found = (
-            "a SavedModel without variables" if bare else "no checkpoint in the folder or below it"
-        )
+        found = NO_VARIABLES if bare else "no checkpoint in the folder or below it"
         raise MissingFileError(found, path=folder)
     if format == "json":
         render.write_folder_document(folder, rows, sys.stdout)

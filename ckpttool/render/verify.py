@@ -169,7 +169,7 @@ def _summary(report: Report) -> str:
     if report.kind == "folder":
         return "the rest of the folder"
     if report.kind == "graph":
-        return "a SavedModel without variables"
+        return "the SavedModel has no variables"
     if report.source is None:
         return "no data could be looked at"
     parts = [humanize.counted(report.tensors, "tensor")]

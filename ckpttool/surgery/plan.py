@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 from ckpttool.bundle.entry import BundleEntry
 from ckpttool.bundle.reader import BundleReader
+from ckpttool.checkpoint.locate import NO_VARIABLES
 from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.coding.text import encode_text
 from ckpttool.errors import CkptError, CorruptError, SurgeryError, UnsupportedError
@@ -135,7 +136,7 @@ class Plan:
         if not isinstance(source, Checkpoint):
             raise TypeError(f"a plan is of an open checkpoint, not {type(source).__name__}")
         if source.location.bare:
-            raise UnsupportedError("a SavedModel without variables", path=source.location.typed)
+            raise UnsupportedError(NO_VARIABLES, path=source.location.typed)
         tensors = tuple(
             _planned(source, key)
             for key in source.entries

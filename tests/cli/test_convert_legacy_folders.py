@@ -197,3 +197,17 @@ def test_state_files_that_name_what_is_gone(runs: Path) -> None:
     assert done.err.splitlines()[-1] == (
         "ckpt: no state file was written: the latest in 'runs/checkpoint' is not in its folder"
     )
+
+
+def test_a_checkpoint_without_a_name(tmp_path: Path) -> None:
+    (tmp_path / "runs").mkdir()
+    ckpttool.save_checkpoint(tmp_path / "runs" / "m", {"w": np.ones(3, np.float32)})
+    for path in (tmp_path / "runs").glob("m.*"):
+        path.rename(path.with_name(path.name[1:]))
+    for words in (("-n",), ("-o", "new")):
+        refuse(
+            tmp_path, "convert-legacy", "runs", *words, message="name 'runs/.index', and give -o"
+        )
+    run(tmp_path, "convert-legacy", "runs/.index", "--to", "v1", "-o", "new")
+    with ckpttool.open_checkpoint(tmp_path / "new") as read:
+        assert list(read) == ["w"]

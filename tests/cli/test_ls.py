@@ -194,7 +194,7 @@ def test_no_heading_without_rows() -> None:
     done = ckpt("ls", model, "--format", "table")
     assert done.out == "0 tensors, 0 elements, 0 B\n"
     done = ckpt("ls", "-d", model)
-    assert (done.code, done.out) == (2, "") and "a SavedModel without variables" in done.err
+    assert (done.code, done.out) == (2, "") and "the SavedModel has no variables" in done.err
 
 
 def test_views() -> None:

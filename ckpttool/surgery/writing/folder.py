@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Generic, TypeVar
 
+from ckpttool.bundle.naming import INDEX_SUFFIX
 from ckpttool.checkpoint.folder import list_checkpoints, name_here
 from ckpttool.checkpoint.locate import Location, locate, location_of
 from ckpttool.checkpoint.open import Checkpoint
@@ -99,6 +100,12 @@ def find_sources(path: str, destination: str | None) -> list[WriteTarget]:
                 raise SurgeryError(
                     f"two checkpoints are called '{files.name}', one of each format; that of V1"
                     f" is meant by '{files.address}'",
+                    path=path,
+                )
+            if not files.name:
+                raise SurgeryError(
+                    "it has a checkpoint whose files have no name before their endings; write it "
+                    f"by itself: name '{files.address}{INDEX_SUFFIX}', and give -o a prefix",
                     path=path,
                 )
         if found:

@@ -172,7 +172,8 @@ def _diff_graphs(
     from ckpttool.query.diff.metagraph import diff_metagraphs
     from ckpttool.render.diff.metagraph import write_graph_diff
 
-    found = diff_metagraphs(a, b)
+    with settings.progress("comparing"):
+        found = diff_metagraphs(a, b)
     for warning in found.warnings:
         settings.warn(warning)
     settings.note(f"{a} is the graph file {found.a}")
@@ -215,7 +216,8 @@ def _follow(
 ) -> int:
     if not os.path.isdir(folder):
         raise click.UsageError(f"--series needs a folder, and '{folder}' is not one")
-    found = diff_series(folder, selector)
+    with settings.progress("comparing", "checkpoints") as bar:
+        found = diff_series(folder, selector, on_progress=bar)
     if not quiet:
         render.write_series(found, format, sys.stdout, settings.terminal(), by_key=by_key)
     for problem in found.problems:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import nullcontext
 from typing import cast
 
 import click
@@ -117,20 +118,22 @@ def command(
         raise click.UsageError("--indent and --one-line cannot be combined")
     if form == "pb" and output is None and settings.terminal().interactive:
         raise click.UsageError("will not print bytes on a terminal; use -o FILE")
-    export = export_meta_json(
-        meta,
-        output,
-        to=form,
-        from_json=from_json,
-        force=force,
-        tag_set=tag_set,
-        saved_model=saved_model,
-        select=select or "",
-        decode_collections=decode_collections,
-        elide_constants=elide_constants,
-        indent=None if one_line else _INDENT if indent is None else indent,
-        strict=strict,
-    )
+    waiting = meta == "-"  # for somebody who types, perhaps
+    with nullcontext() if waiting else settings.progress("converting"):
+        export = export_meta_json(
+            meta,
+            output,
+            to=form,
+            from_json=from_json,
+            force=force,
+            tag_set=tag_set,
+            saved_model=saved_model,
+            select=select or "",
+            decode_collections=decode_collections,
+            elide_constants=elide_constants,
+            indent=None if one_line else _INDENT if indent is None else indent,
+            strict=strict,
+        )
     for warning in export.warnings:
         settings.warn(warning)
     if not from_json:

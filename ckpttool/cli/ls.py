@@ -102,7 +102,9 @@ def command(
     location = locate(path)
     settings.report(location)
     with Checkpoint(location, index_only=object_paths is False) as ckpt:
-        listing = list_tensors(ckpt, selector, sort=sort, limit=None if grouped else limit)
+        with settings.progress("listing"):
+            listing = list_tensors(ckpt, selector, sort=sort, limit=None if grouped else limit)
+            beside = _checkpoints_beside(location, format)
         if listing.source.missing_shards:
             missing = ", ".join(listing.source.missing_shards)
             settings.warn(
@@ -116,7 +118,7 @@ def command(
             format,
             sys.stdout,
             settings.terminal(),
-            checkpoints=_checkpoints_beside(location, format),
+            checkpoints=beside,
         )
         if tree:
             from ckpttool.query.tree.build import build_tree
@@ -154,7 +156,8 @@ def _list_checkpoints(settings: options.Settings, path: str, format: str) -> Non
     if not os.path.isdir(path):
         location = locate(path)
         folder = location.folder or os.path.dirname(location.prefix) or os.curdir
-    rows = list_folder(folder)
+    with settings.progress("listing"):
+        rows = list_folder(folder)
     if not rows:
         bare = graph_file_of(folder) is not None
         found = NO_VARIABLES if bare else "no checkpoint in the folder or below it"

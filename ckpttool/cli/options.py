@@ -58,9 +58,8 @@ class Settings:
 
     def progress(self, what: str, unit: ProgressUnit = "bytes") -> ProgressBar:
         """Return a progress bar on stderr; arguments as of `ProgressBar`."""
-        return ProgressBar(
-            what, sys.stderr, self.terminal(sys.stderr), unit=unit, hidden=pager.is_running
-        )
+        terminal = self.terminal(sys.stderr)
+        return ProgressBar(what, sys.stderr, terminal, unit=unit, hidden=pager.is_running)
 
     def note(self, message: str) -> None:
         """Write a message to stderr if -v was given."""

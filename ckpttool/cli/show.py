@@ -117,10 +117,13 @@ def _show_summary(settings: options.Settings, ckpt: Checkpoint, full: bool, form
 
     if format == "names":
         rows.write_tensor_names(ckpt.entries, sys.stdout)
-    elif format in rows.TABULAR:
-        rows.write_summary_rows(summarize(ckpt), format, sys.stdout)
     else:
-        render.write_summary(summarize(ckpt), format, sys.stdout, settings.terminal(), full=full)
+        with settings.progress("reading"):
+            summary = summarize(ckpt)
+        if format in rows.TABULAR:
+            rows.write_summary_rows(summary, format, sys.stdout)
+        else:
+            render.write_summary(summary, format, sys.stdout, settings.terminal(), full=full)
     for error in ckpt.damaged.values():
         raise error  # what was written names it, and is not the whole
 
@@ -130,7 +133,8 @@ def _show_graph(settings: options.Settings, path: str, full: bool, format: str) 
     from ckpttool.render.metagraph import write_graphs
     from ckpttool.render.show import rows
 
-    reports = describe_graphs(path)
+    with settings.progress("reading"):
+        reports = describe_graphs(path)
     for warning in reports.warnings:
         settings.warn(warning)
     settings.note(f"{path} is the graph file {reports.path}")
@@ -163,14 +167,16 @@ def _show_tensors(
     exact = format in ("json", "jsonl", "csv")
     short = rows.MARKDOWN_LIMIT if format == "markdown" else query.TEXT_LIMIT
     on_screen = format == "table" and terminal.interactive and not stats
-    details = query.describe_tensors(
-        ckpt,
-        targets,
-        limit=None if full else query.JSON_LIMIT if exact else short,
-        nodes=None if full else query.JSON_LIMIT if exact else query.NODE_LIMIT,
-        values=not stats,
-        bins=_BINS if on_screen else 0,
-    )
+    with settings.progress("reading", "tensors") as bar:
+        details = query.describe_tensors(
+            ckpt,
+            targets,
+            limit=None if full else query.JSON_LIMIT if exact else short,
+            nodes=None if full else query.JSON_LIMIT if exact else query.NODE_LIMIT,
+            values=not stats,
+            bins=_BINS if on_screen else 0,
+            on_progress=bar,
+        )
     source = Source.of(ckpt)
     names = NameColumns((source.names.row(each.key) for each in targets), by_key=by_key)
     if format in rows.TABULAR and not stats:

@@ -163,7 +163,7 @@ def carry_out(
         settings.report(location)
     with ExitStack() as stack:
         ckpt = stack.enter_context(Checkpoint(location)) if location is not None else None
-        bar = stack.enter_context(settings.progress("copying"))
+        bar = stack.enter_context(settings.progress("writing"))
 
         def tell(outcome: Outcome) -> None:
             bar.clear()

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import io
 import itertools
-import re
 import time
 
 import pytest
@@ -33,7 +32,7 @@ def drawn(terminal: Terminal, *, delay: float = 0.0, last: int = 30 * MIB) -> st
 def test_a_bar_on_a_terminal() -> None:
     text = drawn(SCREEN)
     assert "verifying [it]" in text
-    assert re.search(r"30\.0/30\.0 MiB", text)
+    assert "30.0 MiB of 30.0 MiB" in text
     assert "\x1b[3" not in text  # no colour
     assert "\x1b[3" in drawn(Terminal(interactive=True, color=True, width=80))
 
@@ -70,11 +69,29 @@ def test_no_bar_while_a_pager_has_the_screen() -> None:
     assert "verifying" in stream.getvalue()
 
 
+def test_work_that_reports_nothing_has_a_bar_too() -> None:
+    stream = io.StringIO()
+    with ProgressBar("listing", stream, SCREEN, delay=0.0) as bar:
+        deadline = time.monotonic() + 30
+        while "listing" not in stream.getvalue() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert " 0." in stream.getvalue() and " of " not in stream.getvalue()
+        bar.clear()
+        size = len(stream.getvalue())
+        time.sleep(0.6)
+        assert len(stream.getvalue()) == size  # it stays away while there may be other output
+        bar(1, 5)
+        assert "1 B of 5 B" in stream.getvalue()
+    size = len(stream.getvalue())
+    time.sleep(0.3)
+    assert len(stream.getvalue()) == size
+
+
 def test_units() -> None:
     stream = io.StringIO()
     with ProgressBar("reading", stream, SCREEN, delay=0.0, unit="tensors") as bar:
         bar(2, 2_000)
-    assert "2/2,000 tensors" in stream.getvalue()
+    assert "2 of 2,000 tensors" in stream.getvalue()
     assert "MB" not in drawn(SCREEN) and "kB" not in drawn(SCREEN)
 
 
@@ -94,7 +111,7 @@ def test_it_gives_way_and_comes_back() -> None:
         bar.clear()
         assert len(stream.getvalue()) == size
         bar(2, 7)
-    assert "2/7" in stream.getvalue()[size:]
+    assert "2 B of 7 B" in stream.getvalue()[size:]
 
 
 def test_it_is_drawn_a_few_times_a_second_however_often_it_is_told(

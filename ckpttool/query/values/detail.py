@@ -26,6 +26,7 @@ from ckpttool.query.values.statistics import (
 from ckpttool.query.values.targets import Target, format_index
 from ckpttool.query.values.texts import Formatter, nested
 from ckpttool.query.values.variants import VariantDetail, describe_variant
+from ckpttool.storage.work import Progress
 from ckpttool.tensor.dtypes import STRING, VARIANT, DType
 from ckpttool.tensor.shape import Shape
 from ckpttool.tensor.values import Array
@@ -159,6 +160,7 @@ def describe_tensors(
     nodes: int | None = NODE_LIMIT,
     values: bool = True,
     bins: int = 0,
+    on_progress: Progress | None = None,
 ) -> Iterator[TensorDetail]:
     """Describe tensors one after another.
 
@@ -172,6 +174,7 @@ def describe_tensors(
         nodes: how many nodes of the object graph to keep; None for all.
         values: False for statistics only.
         bins: number of bins of the histogram; none by default.
+        on_progress: called with the number of tensors that were read, and of all.
 
     Raises:
         CorruptError: stored bytes are damaged.
@@ -179,14 +182,16 @@ def describe_tensors(
     """
     require_apart(ckpt, [target.key for target in targets if target.index is None])
 
-    def details() -> Iterator[TensorDetail]:
-        for target in targets:
+    def details(tell: Progress | None = None) -> Iterator[TensorDetail]:
+        for number, target in enumerate(targets):
+            if tell is not None:
+                tell(number, len(targets))
             yield _describe(ckpt, target, limit=limit, nodes=nodes, values=values, bins=bins)
 
     kept = sum(_kept(ckpt, target, limit) for target in targets) if values else 0
     if len(targets) == 1 or kept <= _AT_ONCE:
-        return iter(list(details()))
-    for _ in details():
+        return iter(list(details(on_progress)))
+    for _ in details(on_progress):
         pass  # one at a time in memory
     return details()
 

@@ -13,6 +13,7 @@ import pytest
 from ckpttool import open_checkpoint
 from ckpttool.bundle.writer import BundleWriter
 from ckpttool.checkpoint.open import Checkpoint
+from ckpttool.checkpoint.selection.select import Selector
 from ckpttool.cli.main import main
 from ckpttool.errors import ChecksumError, CorruptError, MissingFileError, MissingKeyError
 from ckpttool.objects.keys import GRAPH_KEY
@@ -301,3 +302,15 @@ def test_many_strings_take_little_more_than_their_bytes(tmp_path: Path) -> None:
             if values:
                 assert isinstance(row.content, Values)
                 assert set(row.content.texts()) == {"'ab'"}
+
+
+def test_progress_counts_tensors() -> None:
+    told: list[tuple[int, int]] = []
+    with open_checkpoint(bundle("v2/tf2.21/saver_v2/model.ckpt-2").prefix) as ckpt:
+        targets = find_targets(ckpt, (), Selector())
+
+        def tell(done: int, total: int) -> None:
+            told.append((done, total))
+
+        list(describe_tensors(ckpt, targets, values=False, on_progress=tell))
+    assert told == [(number, len(targets)) for number in range(len(targets))]

@@ -3,7 +3,7 @@
 select       the choice
 patterns     one pattern of the command line
 globs        glob patterns -> regular expressions
-matching     patterns matched against names piece by piece
+matchers     patterns matched against names piece by piece
 graph_names  names of tensors by the object graph
 time_limit   a limit for regular expressions with exponential time
 """

@@ -16,7 +16,7 @@ from itertools import product
 from typing import TYPE_CHECKING, TypeVar
 
 from ckpttool.checkpoint.selection.globs import GLOBSTAR, literal_tokens, parse_glob
-from ckpttool.checkpoint.selection.matching import (
+from ckpttool.checkpoint.selection.matchers import (
     GlobMatcher,
     Matcher,
     TextMatcher,

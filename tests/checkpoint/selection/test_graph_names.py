@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from ckpttool import open_checkpoint
 from ckpttool.checkpoint.selection.globs import compile_glob, parse_glob
 from ckpttool.checkpoint.selection.graph_names import Found, GraphNames
-from ckpttool.checkpoint.selection.matching import GlobMatcher
+from ckpttool.checkpoint.selection.matchers import GlobMatcher
 from ckpttool.checkpoint.selection.patterns import Pattern
 from ckpttool.checkpoint.selection.select import Listed, SelectionRule, Selector
 from ckpttool.objects.graph import Attribute, Edge, Node, ObjectGraph

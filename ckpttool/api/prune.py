@@ -79,7 +79,7 @@ def prune(
         slots: drop the slot variables of optimizers.
         optimizer: drop all optimizer state, slots included.
         weights_only: drop everything but weights.
-        kinds: of what `drop` selects, or of all tensors without it, those of these kinds go.
+        kinds: drop tensors of these kinds, of all or of those that `drop` selects.
         on_done: with `all`, called with each checkpoint when it is written.
         how: how to write, as `ckpttool.surgery.write` takes it: `in_place`, `dry_run`, `data`,
             `compact`, `force`, `update_state`, `meta`, `follow_links`, `lock_timeout`,

@@ -41,12 +41,12 @@ def prune(
 
     Args:
         plan: what to start from.
-        drop: patterns; what they select goes.
-        keep: patterns; what they select stays in any case. Alone, all else goes.
+        drop: patterns of tensors to drop.
+        keep: patterns of tensors to keep in any case; alone, all others are dropped.
         slots: drop the slot variables of optimizers.
-        optimizer: drop all state of optimizers, slots too.
-        weights_only: drop all but weights.
-        kinds: of what `drop` selects, or of all tensors without it, those of these kinds go.
+        optimizer: drop all optimizer state, slots included.
+        weights_only: drop everything but weights.
+        kinds: drop tensors of these kinds, of all or of those that `drop` selects.
 
     Raises:
         SelectionError: there is nothing to drop, or a pattern selects nothing.

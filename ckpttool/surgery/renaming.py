@@ -56,7 +56,7 @@ def rename(plan: Plan, rules: Rules, *, strict: bool = False) -> Plan:
 
     Raises:
         SelectionError: a rule matches nothing, or, with `strict`, a name matches no rule.
-        KeyCollisionError: two names would become the same.
+        KeyCollisionError: two tensors would get the same name.
         SurgeryError: a rule cannot be carried out.
     """
     known = as_rules(rules)

@@ -31,25 +31,25 @@ def follow(
     *,
     save_counter: int = 1,
 ) -> Plan:
-    """Return a name-based plan with the object graph of a reference, and with the keys of that.
+    """Return a name-based plan with the object graph and the keys of a reference.
 
-    Tensors without a place in the reference are dropped, and so are objects of the reference that
-    no tensor is for; notes name both.
+    Tensors without a place in the reference are dropped, as are its objects without a tensor;
+    notes name both.
 
     Args:
         plan: the plan.
         reference: an object-based checkpoint. Only its index and object graph are read.
-        rules: for tensors whose names tell nothing: from a key, or a scope of keys, to a full
-            name, an object path or a key of the reference, or to a scope of these. What a rule
-            does to a variable holds for its slots.
-        save_counter: how many checkpoints the program has saved, if the reference counts them:
-            `Checkpoint.restore` asks for that.
+        rules: for tensors whose names do not lead to their place: a mapping from keys, or scopes
+            of keys, to full names, object paths or keys of the reference, or scopes of these. A
+            rule for a variable applies to its slots, too.
+        save_counter: how many checkpoints the program has saved, which `Checkpoint.restore` needs
+            if the reference counts them.
 
     Raises:
-        SelectionError: a rule has nothing to place, or no place for it.
+        SelectionError: a rule matches no tensor, or no place in the reference.
         KeyCollisionError: two tensors would take the same place.
-        SurgeryError: one of the two is of the wrong style, no weight gets a value, a tensor has
-            another dtype or shape than its place, or it is not certain which place a name means.
+        SurgeryError: one of the two has the wrong style, no weight gets a value, a tensor differs
+            from its place in dtype or shape, or a name is ambiguous.
     """
     if plan.graph is not None:
         raise SurgeryError("already object-based", path=plan.source.prefix)

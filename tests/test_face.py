@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 import ckpttool
-from ckpttool import surgery
+from ckpttool import surgery, train
 from ckpttool.surgery.writing.write import Writing, write
 from man import examples
 
-FACES = (ckpttool, surgery)
+FACES = (ckpttool, surgery, train)
 
 
 @pytest.fixture(scope="module")

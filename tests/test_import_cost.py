@@ -57,6 +57,16 @@ def test_an_index_is_read_without_numpy_and_protobuf(prefix: str) -> None:
     assert imported(code, prefix) & set(HEAVY) == set()
 
 
+def test_variables_need_numpy_alone() -> None:
+    code = (
+        "from ckpttool import train\n"
+        "assert 'numpy' not in sys.modules\n"
+        "module = train.Module()\n"
+        "module.v = [train.Variable(1.0), train.Variable('text')]"
+    )
+    assert imported(code) & set(HEAVY) == {"numpy"}
+
+
 def test_a_reader_imports_numpy_only_for_a_value() -> None:
     code = "from ckpttool.bundle.reader import BundleReader\nreader = BundleReader(sys.argv[1])\n"
     assert imported(code + "reader.shard_files()", PLAIN) & set(HEAVY) == set()

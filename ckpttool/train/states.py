@@ -72,3 +72,9 @@ class TensorState(Module, ABC):
 
     def _trackable_assign(self, values: Mapping[str, Array]) -> None:
         self.from_tensors({unescape(name): value for name, value in values.items()})
+
+
+class experimental:  # noqa: N801 - a name of TensorFlow
+    """The names of `tf.train.experimental`."""
+
+    PythonState = PythonState

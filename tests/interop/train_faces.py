@@ -5,26 +5,11 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from ckpttool.train.checkpoint import Checkpoint
-from ckpttool.train.containers import NoDependency
-from ckpttool.train.module import Module
-from ckpttool.train.options import CheckpointOptions
-from ckpttool.train.slots import SlotOwner
-from ckpttool.train.states import PythonState, TensorState
-from ckpttool.train.variable import Variable
+from ckpttool import train
 
 
 def ours() -> Any:
-    return SimpleNamespace(
-        Checkpoint=Checkpoint,
-        CheckpointOptions=CheckpointOptions,
-        Module=Module,
-        NoDependency=NoDependency,
-        PythonState=PythonState,
-        SlotOwner=SlotOwner,
-        TensorState=TensorState,
-        Variable=Variable,
-    )
+    return train
 
 
 def theirs(tf: Any) -> Any:

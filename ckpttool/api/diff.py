@@ -90,6 +90,7 @@ def diff(
     >>> [(each.row.key, each.values.differing) for each in found.tensors[:1]]
     [('net/l1/bias/.ATTRIBUTES/VARIABLE_VALUE', 5)]
     """
+    tolerance = Tolerance(rtol, atol, equal_nan, exact)
     if b is None:
         two = None if isinstance(a, Checkpoint) else last_two(path_text(a))
         if two is None:
@@ -103,7 +104,7 @@ def diff(
             other,
             Selector.from_patterns(patterns, exclude=exclude, kinds=kinds),
             ignore=(ignore,) if isinstance(ignore, str) else ignore,
-            tolerance=Tolerance(rtol, atol, equal_nan, exact),
+            tolerance=tolerance,
             everything=everything,
             first_only=first_only,
             jobs=jobs,

@@ -11,6 +11,7 @@ from ckpttool.errors import SelectionError, in_arguments
 from ckpttool.storage.paths import StrPath
 from ckpttool.surgery import pruning
 from ckpttool.surgery.plan import Plan
+from ckpttool.surgery.writing.write import options_to_write
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -131,5 +132,6 @@ def prune(
 
     if all:
         return write_plans(source, destination, "prune", plan_of, touches, on_done, **how)
+    options_to_write(destination, **how)  # refuses what contradicts itself, before a path is read
     with opened(source, within=how.get("in_place", False)) as ckpt:
         return write_plan(plan_of(ckpt), destination, "prune", **how)

@@ -21,6 +21,7 @@ from ckpttool.surgery.rules import (
     read_map,
 )
 from ckpttool.surgery.tables import load_table
+from ckpttool.surgery.writing.write import options_to_write
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -135,6 +136,7 @@ def rename(
 
     if all:
         return write_plans(source, destination, "rename", plan_of, touches, on_done, **how)
+    options_to_write(destination, **how)  # refuses what contradicts itself, before a path is read
     with opened(source, within=how.get("in_place", False)) as ckpt:
         return write_plan(plan_of(ckpt), destination, "rename", **how)
 

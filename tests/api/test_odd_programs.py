@@ -76,6 +76,23 @@ ARGUMENTS: list[tuple[Call, dict[str, Any], type[Exception], str]] = [
 ]
 
 
+@pytest.mark.parametrize(
+    ("call", "given", "told"),
+    [
+        (ct.rename, {"destination": "x", "rules": {"a": "b"}, "in_place": True}, "give either"),
+        (ct.prune, {"slots": True, "in_place": True, "force": True}, "force and data need"),
+        (ct.prune, {"dry_run": True}, "nothing to drop"),
+        (ct.diff, {"b": "gone", "exact": True, "atol": 1}, "exact cannot be combined"),
+        (ct.check, {"lock": "x", "update": True, "graph": True}, "update checks nothing"),
+    ],
+)
+def test_arguments_are_looked_at_before_paths(
+    call: Callable[..., object], given: dict[str, object], told: str
+) -> None:
+    with pytest.raises(ct.CkptError, match=told):
+        call("no such checkpoint", **given)
+
+
 @pytest.mark.parametrize("number", range(len(ARGUMENTS)))
 def test_arguments_that_are_refused(number: int, folder: Path) -> None:
     call, given, error, told = ARGUMENTS[number]

@@ -7,12 +7,14 @@ Text from files is made printable in every form but JSON, which carries it exact
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from ckpttool.coding.text import decode_text
 from ckpttool.printable import printable
+from ckpttool.render.console import Terminal
 from ckpttool.render.humanize import shape
 
 NOTHING = "-"
@@ -74,6 +76,20 @@ def kind_style(kind: str) -> str:
 def alarm_style(count: str) -> str:
     """Return the style of the number of something that should not be there."""
     return "" if count in ("0", NOTHING) else "bold red"
+
+
+# As numbers are spelled in values, and in words that count them; in quotes it is a string.
+_NOT_FINITE = re.compile(r"(?<![\w'\"/])[-+]?(?:nan|inf|NaN|Inf)j?(?![\w'\"/])")
+
+
+def number_style(text: str) -> str:
+    """Return the style of a text with numbers: NaN and infinities stand out."""
+    return "bold red" if _NOT_FINITE.search(text) else ""
+
+
+def mark_numbers(text: str, terminal: Terminal) -> str:
+    """Return text with NaN and infinities in their style."""
+    return _NOT_FINITE.sub(lambda match: terminal.style(match[0], "bold red"), text)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from ckpttool.printable import printable
 from ckpttool.query.check.findings import PROBLEMS, LockFinding, LockReport
 from ckpttool.query.rows import TensorRow, Totals
 from ckpttool.query.source import Source
-from ckpttool.render.cells import Column
+from ckpttool.render.cells import Column, number_style
 from ckpttool.render.check.words import checksum, label, message, sides, summary
 from ckpttool.render.console import Terminal
 from ckpttool.render.jsonout import source_document, write_json, write_jsonl
@@ -25,7 +25,7 @@ SCHEMA = "ckpt.check/1"
 _COLUMNS = (
     Column("problem"),
     Column("locked", title="lock", fold=True),
-    Column("found", title="checkpoint", fold=True),
+    Column("found", title="checkpoint", fold=True, style=number_style),
     Column("line", align="right"),
 )
 _STYLES = {"ok": "green", "failed": "bold red", "unknown": "bold yellow"}

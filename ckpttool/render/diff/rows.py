@@ -11,7 +11,7 @@ from ckpttool.query.diff.results import CHANGES, LETTERS, Diff, GraphChange, Ten
 from ckpttool.query.diff.series import Series
 from ckpttool.query.rows import Totals
 from ckpttool.render import humanize
-from ckpttool.render.cells import Column
+from ckpttool.render.cells import Column, number_style
 from ckpttool.render.console import Terminal
 from ckpttool.render.names import NameColumns
 from ckpttool.render.table import RowFormat, write_rows
@@ -42,9 +42,9 @@ _SERIES = (
     Column("checkpoint", fold=True),
     Column("step", align="right"),
     Column("change"),
-    Column("norm", align="right", human=lambda value: f"{value:.6g}"),
-    Column("update", align="right", human=lambda value: f"{value:.3g}"),
-    Column("ratio", align="right", human=lambda value: f"{value:.3g}"),
+    Column("norm", align="right", human=lambda value: f"{value:.6g}", style=number_style),
+    Column("update", align="right", human=lambda value: f"{value:.3g}", style=number_style),
+    Column("ratio", align="right", human=lambda value: f"{value:.3g}", style=number_style),
 )
 _STYLES = {"A": "green", "D": "red", "R": "cyan", "T": "magenta", "M": "yellow", "X": "bold red"}
 _LETTERS_OF_GRAPHS = {"added": "A", "removed": "D", "renamed": "R", "changed": "M"}

@@ -18,7 +18,7 @@ from ckpttool.query.diff.series import Series
 from ckpttool.query.rows import short_name
 from ckpttool.render import humanize
 from ckpttool.render.aligned import write_table
-from ckpttool.render.cells import Column
+from ckpttool.render.cells import Column, kind_style, number_style
 from ckpttool.render.console import Terminal
 from ckpttool.render.diff.json import (
     diff_document,
@@ -151,15 +151,18 @@ def _write_section(
     dtype, shape = Column("dtype"), Column("shape")
     columns: tuple[Column, ...] = (head, *names.columns[1:], dtype, shape)
     if change in ("added", "removed", "equal"):
-        columns += (Column("kind"), Column("bytes", align="right", human=humanize.size))
+        columns += (
+            Column("kind", style=kind_style),
+            Column("bytes", align="right", human=humanize.size),
+        )
     elif scalars:
-        columns = (*columns[:-1], Column("value", fold=True))
+        columns = (*columns[:-1], Column("value", fold=True, style=number_style))
     elif change == "value":
         columns += (
             Column("differ"),
-            Column("max abs", align="right"),
-            Column("max rel", align="right"),
-            Column("worst", fold=True),
+            Column("max abs", align="right", style=number_style),
+            Column("max rel", align="right", style=number_style),
+            Column("worst", fold=True, style=number_style),
         )
     elif change in ("incomparable", "unreadable"):
         columns += (Column("why", fold=True),)

@@ -7,7 +7,7 @@ from typing import TextIO
 
 from ckpttool.query.values.detail import TensorDetail
 from ckpttool.render import humanize
-from ckpttool.render.cells import Column, alarm_style
+from ckpttool.render.cells import Column, alarm_style, number_style
 from ckpttool.render.console import Terminal
 from ckpttool.render.names import NameColumns
 from ckpttool.render.show.json import index_text
@@ -18,10 +18,10 @@ _COLUMNS = (
     Column("shape", style="green"),
     Column("of"),
     Column("count", align="right", human=humanize.number),
-    Column("min", align="right", human=humanize.figure),
-    Column("max", align="right", human=humanize.figure),
-    Column("mean", align="right", human=humanize.figure),
-    Column("std", align="right", human=humanize.figure),
+    *(
+        Column(name, align="right", human=humanize.figure, style=number_style)
+        for name in ("min", "max", "mean", "std")
+    ),
     Column("zeros", align="right", human=humanize.number),
     Column("nan", "NaN", align="right", human=humanize.number, style=alarm_style),
     Column("inf", "Inf", align="right", human=humanize.number, style=alarm_style),

@@ -12,7 +12,7 @@ from ckpttool.query.values.detail import GraphDetail, TensorDetail, Values, Vari
 from ckpttool.query.values.statistics import Histogram, Statistics
 from ckpttool.query.values.variants import InnerTensor, PartialShape, VariantDetail
 from ckpttool.render import humanize
-from ckpttool.render.cells import alarm_style, kind_style
+from ckpttool.render.cells import alarm_style, kind_style, mark_numbers, number_style
 from ckpttool.render.console import Terminal
 from ckpttool.render.layout import index_of_element, lay_out
 from ckpttool.render.names import NAME, NameColumns
@@ -81,7 +81,9 @@ def detail_lines(
     width = max(terminal.width or _WIDTH, _LEAST_WIDTH)
     if isinstance(content, Values):
         texts = content.texts(precision=precision, full=full)
-        yield from lay_out(texts, content.shape, content.gaps, width=width)
+        lines = lay_out(texts, content.shape, content.gaps, width=width)
+        marked = terminal.color and detail.dtype != "string"
+        yield from (mark_numbers(line, terminal) for line in lines) if marked else lines
     elif isinstance(content, Variants):
         for line in _variants(content, width):
             yield from prose(line, terminal)
@@ -119,7 +121,8 @@ def _statistics(summary: Statistics) -> Iterator[Piece]:
     for name in ("min", "max", "mean", "std"):
         value = getattr(summary, name)
         if value is not None:
-            yield f"{lead}{name} {humanize.figure(value)}", "dim"
+            text = f"{lead}{name} {humanize.figure(value)}"
+            yield text, number_style(text) or "dim"
             lead = ""
     if summary.of == "lengths":
         yield f"empty {humanize.number(summary.zeros)}", "dim"

@@ -12,6 +12,9 @@ Names are those of `tf.train`, `tf` and Keras, as far as they are there; the sam
 TensorFlow writes the same files and reads them. Each name is resolved on first use.
 
 checkpoint  a program's objects under one root: saving, the save counter
+manager     saving into one folder, and deleting there what is too old
+retention   which checkpoints of a folder are kept
+worker      writing in a thread
 saving      writing checkpoints and state files
 snapshot    a program at one moment: object graph and tensors
 restore     restoring a program

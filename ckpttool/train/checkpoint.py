@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import warnings
 import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -21,10 +23,33 @@ from ckpttool.train.snapshot import snapshot_of
 from ckpttool.train.status import LoadStatus, NameBasedSaverStatus
 from ckpttool.train.trackable import Trackable, add_edge, edges_at, resume
 from ckpttool.train.variable import Variable
+from ckpttool.train.worker import start, wait_for
 
 SAVE_COUNTER = "save_counter"
 # Where a checkpoint keeps its own state: not as attributes, which would be tracked.
 _ROOT, _ATTACHED, _COUNTER = "_ckpttool_root", "_ckpttool_attached", "_ckpttool_counter"
+
+
+class Count:
+    """The number of a save.
+
+    Attributes:
+        number: the number.
+        kept: whether it is taken, whatever follows.
+    """
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.kept = False
+
+    def keep(self, path: str) -> None:
+        """Note that a checkpoint has the number."""
+        del path
+        self.kept = True
+
+
+def _nothing(path: str) -> None:
+    del path
 
 
 class Checkpoint(Module):
@@ -122,8 +147,8 @@ class Checkpoint(Module):
             CkptError: a file cannot be written. Then nothing is left behind.
         """
         prefix = path_text(file_prefix)
-        write_snapshot(prefix, snapshot_of(*self._tracked_root()))
-        call_after_writing(options, prefix)
+        self.sync()
+        self._save_as(prefix, options)
         return prefix
 
     def save(self, file_prefix: StrPath, options: CheckpointOptions | None = None) -> str:
@@ -142,17 +167,62 @@ class Checkpoint(Module):
                 as it was.
         """
         prefix = path_text(file_prefix)
+        self.sync()
+        with self._counted_up() as count:
+            path = f"{prefix}-{count.number}"
+            self._save_as(path, options, written=count.keep, record=write_latest)
+        return path
+
+    def sync(self) -> None:
+        """Wait for what is saved in the background.
+
+        Raises:
+            CkptError: it could not be written. This is raised once.
+        """
+        wait_for(self)
+
+    @contextmanager
+    def _counted_up(self) -> Iterator[Count]:
+        """Count up for a save; if it fails before the number is taken, count down again."""
         counter = self.save_counter
         counter.assign_add(1)
-        path = f"{prefix}-{int(counter)}"
+        count = Count(int(counter))
         try:
-            write_snapshot(path, snapshot_of(*self._tracked_root()))
+            yield count
         except BaseException:
-            counter.assign_sub(1)
+            if not count.kept:
+                counter.assign_sub(1)
             raise
-        call_after_writing(options, path)
-        write_latest(path)
-        return path
+
+    def _save_as(
+        self,
+        path: str,
+        options: CheckpointOptions | None,
+        *,
+        written: Callable[[str], None] = _nothing,
+        record: Callable[[str], None] = _nothing,
+    ) -> None:
+        """Write a checkpoint, here or in the background.
+
+        Args:
+            path: its prefix.
+            options: how to save.
+            written: called when it is written, before the callbacks of the options.
+            record: called after these.
+        """
+        in_background = options is not None and options.enable_async
+        snapshot = snapshot_of(*self._tracked_root(), copy=in_background)
+
+        def work() -> None:
+            write_snapshot(path, snapshot)
+            written(path)
+            call_after_writing(options, path)
+            record(path)
+
+        if in_background:
+            start(self, path, work)
+        else:
+            work()
 
     def read(
         self, save_path: StrPath | None, options: CheckpointOptions | None = None
@@ -174,6 +244,7 @@ class Checkpoint(Module):
             CkptError: the checkpoint is missing or damaged. After any error the program is as it
                 was.
         """
+        self.sync()
         return read_program(save_path, self._tracked_root, options)
 
     def restore(

@@ -215,9 +215,8 @@ class OpenCheckpoint(Checkpoint):
 
     def __repr__(self) -> str:
         source = Source.of(self)
-        about = (
-            f"{source.generation}, {source.style}-based, {humanize.counted(len(self), 'tensor')}"
-        )
+        tensors = humanize.stored(len(self), graph=source.style == "object")
+        about = f"{source.generation}, {source.style}-based, {tensors}"
         return (
             f"<Checkpoint {printable(self.prefix)!r}: {about}, {humanize.size(source.data_bytes)}>"
         )

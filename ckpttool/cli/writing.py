@@ -106,7 +106,10 @@ def write_options(function: F) -> F:
             help="Prefix of a new checkpoint; with --all, a folder.",
         ),
         click.option(
-            "--all", is_flag=True, help="Change every checkpoint in the folder SRC, each by itself."
+            "-a",
+            "--all",
+            is_flag=True,
+            help="Change every checkpoint in the folder SRC, each by itself.",
         ),
         click.option("--in-place", is_flag=True, help="Replace SRC itself."),
         click.option("-n", "--dry-run", is_flag=True, help=DRY_RUN),

@@ -19,6 +19,7 @@ from ckpttool.checkpoint.locate import graph_file_of
 from ckpttool.checkpoint.named import checkpoint_name
 from ckpttool.checkpoint.state import STATE_NAME
 from ckpttool.errors import CkptError
+from ckpttool.objects.keys import GRAPH_KEY
 
 if TYPE_CHECKING:
     from ckpttool.checkpoint.state import CheckpointState
@@ -34,10 +35,11 @@ class CheckpointRow:
         saved: when it was saved, in seconds since 1970: by the state file, else by its index.
         step: the number at the end of its name; None without one.
         generation: `"V1"` or `"V2"`.
-        tensors: how many it has; None if unknown.
+        tensors: how many it has, the object graph among them; None if unknown.
         bytes: size of its files.
         complete: whether the index is sound and all data shards are long enough.
         missing: what it lacks, in words; empty if it is complete.
+        graph: whether it has an object graph.
     """
 
     name: str
@@ -49,6 +51,7 @@ class CheckpointRow:
     bytes: int
     complete: bool
     missing: tuple[str, ...]
+    graph: bool = False
 
 
 def list_folder(folder: str) -> list[CheckpointRow]:
@@ -86,7 +89,8 @@ def list_by_step(folder: str) -> list[CheckpointFiles]:
 
 
 def _row(files: CheckpointFiles, saved: dict[str, float]) -> CheckpointRow:
-    tensors, missing = (_inspect if files.generation == "V2" else _inspect_legacy)(files)
+    inspect = _inspect if files.generation == "V2" else _inspect_legacy
+    tensors, missing, graph = inspect(files)
     return CheckpointRow(
         name=files.name,
         latest=files.latest,
@@ -97,11 +101,12 @@ def _row(files: CheckpointFiles, saved: dict[str, float]) -> CheckpointRow:
         bytes=files.size,
         complete=not missing,
         missing=missing,
+        graph=graph,
     )
 
 
-def _inspect(files: CheckpointFiles) -> tuple[int | None, tuple[str, ...]]:
-    """Return how many tensors a checkpoint has, and what it lacks."""
+def _inspect(files: CheckpointFiles) -> tuple[int | None, tuple[str, ...], bool]:
+    """Return how many tensors a checkpoint has, what it lacks, and whether it has a graph."""
     try:
         index = BundleIndex(files.prefix)
         needed: dict[int, int] = {}
@@ -111,7 +116,7 @@ def _inspect(files: CheckpointFiles) -> tuple[int | None, tuple[str, ...]]:
                 needed[part.shard_id] = max(needed.get(part.shard_id, 0), part.offset + part.size)
     except CkptError as error:
         error.path = None
-        return None, (f"a sound index ({error})",)
+        return None, (f"a sound index ({error})",), False
     missing = []
     for shard_id in sorted(needed):
         path = shard_path(files.prefix, shard_id, index.header.num_shards)
@@ -123,10 +128,10 @@ def _inspect(files: CheckpointFiles) -> tuple[int | None, tuple[str, ...]]:
             missing.append(name)
         elif size < needed[shard_id]:
             missing.append(f"{needed[shard_id] - size} bytes at the end of {name}")
-    return len(index.entries), tuple(missing)
+    return len(index.entries), tuple(missing), GRAPH_KEY in index.entries
 
 
-def _inspect_legacy(files: CheckpointFiles) -> tuple[int | None, tuple[str, ...]]:
+def _inspect_legacy(files: CheckpointFiles) -> tuple[int | None, tuple[str, ...], bool]:
     """Do the same for format V1."""
     from ckpttool.legacy.reader import LegacyReader
 
@@ -136,9 +141,9 @@ def _inspect_legacy(files: CheckpointFiles) -> tuple[int | None, tuple[str, ...]
             unsound = tuple(
                 f"a sound description of its tensors ({error})" for error in reader.damaged.values()
             )
-            return len(reader.entries), missing + unsound[:1]
+            return len(reader.entries), missing + unsound[:1], False
     except CkptError as error:
-        return None, (*missing, f"a sound description of its tensors ({error})")
+        return None, (*missing, f"a sound description of its tensors ({error})"), False
 
 
 def _saved_times(folder: str) -> dict[str, float]:

@@ -10,7 +10,8 @@ from ckpttool.bundle.reader import BundleReader
 from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.checkpoint.selection.select import Selector
 from ckpttool.errors import CkptError
-from ckpttool.query.rows import BundleRows, SliceRow, TensorRow, Totals
+from ckpttool.objects.keys import GRAPH_KEY
+from ckpttool.query.rows import BundleRows, SliceRow, TensorRow, Totals, keys_of
 from ckpttool.query.source import Source, select_rows
 from ckpttool.tensor.shape import element_count
 
@@ -47,12 +48,14 @@ class Listing:
         rows: the selected tensors in the requested order.
         totals: over all selected tensors, those beyond a limit included.
         damaged: selected tensors with damaged entries; they are in no row and no total.
+        graph: whether the object graph is among them.
     """
 
     source: Source
     rows: Sequence[TensorRow]
     totals: Totals
     damaged: tuple[DamagedRow, ...] = ()
+    graph: bool = False
 
 
 def list_tensors(
@@ -84,11 +87,12 @@ def list_tensors(
     elif selector is not None:
         rows = select_rows(ckpt, selector, rows)
     totals = Totals.of(rows)
+    graph = source.style == "object" and GRAPH_KEY in keys_of(rows)
     if sort == "bytes":
         rows = sorted(rows, key=lambda row: -(row.bytes or 0))
     elif sort == "shard":
         rows = sorted(rows, key=_place)
-    return Listing(source, rows if limit is None else rows[:limit], totals, tuple(damaged))
+    return Listing(source, rows if limit is None else rows[:limit], totals, tuple(damaged), graph)
 
 
 def damaged_rows(ckpt: Checkpoint) -> list[DamagedRow]:

@@ -49,6 +49,12 @@ def counted(count: int, noun: str, plural: str | None = None) -> str:
     return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
 
 
+def stored(entries: int, *, graph: bool) -> str:
+    """Return how many tensors are stored; the object graph, which is an entry too, is none."""
+    tensors = counted(entries - graph, "tensor")
+    return f"{tensors} and the object graph" if graph else tensors
+
+
 def shape(dimensions: Sequence[int]) -> str:
     """Return a shape as Python writes a list: `[]`, `[3, 4]`."""
     return f"[{', '.join(map(str, dimensions))}]"

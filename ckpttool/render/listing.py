@@ -173,7 +173,7 @@ def write_checkpoints(
             humanize.moment(row.saved),
             row.step,
             row.generation,
-            row.tensors,
+            None if row.tensors is None else row.tensors - row.graph,
             row.bytes,
             row.complete,
             "; ".join(row.missing) or None,
@@ -326,8 +326,9 @@ def _write_totals(
 ) -> None:
     totals, shown = listing.totals, len(listing.rows)
     text = (
-        f"{humanize.counted(totals.tensors, 'tensor')}, "
-        f"{humanize.counted(totals.elements, 'element')}, {humanize.size(totals.bytes)}"
+        f"{humanize.stored(totals.tensors, graph=listing.graph)}, "
+        f"{humanize.counted(totals.elements - listing.graph, 'element')}, "
+        f"{humanize.size(totals.bytes)}"
     )
     if shown < totals.tensors:
         text += f"; {humanize.number(shown)} shown"

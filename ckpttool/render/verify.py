@@ -172,7 +172,7 @@ def _summary(report: Report) -> str:
         return "the SavedModel has no variables"
     if report.source is None:
         return "no data could be looked at"
-    parts = [humanize.counted(report.tensors, "tensor")]
+    parts = [humanize.stored(report.tensors, graph=report.source.style == "object")]
     size = humanize.size(report.source.data_bytes)
     noun = "data shard" if report.source.generation == "V2" else "file"
     parts.append(f"{size} in {humanize.counted(report.source.shards, noun)}")

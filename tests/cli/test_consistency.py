@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import csv
+import io
+import os
 from collections import defaultdict
+from pathlib import Path
 
 import click
 import pytest
 
 from ckpttool.cli.main import cli
+from tests.support.command import ckpt
+from tests.support.fixtures import FIXTURES
 
 # What an option does in terms of a command; all else is said in the same words everywhere.
 SAME_IN_OTHER_WORDS = {
+    "--all",
     "--force",
     "--graph",
     "--jobs",
@@ -71,3 +78,21 @@ def test_a_letter_stands_for_one_option() -> None:
                 if len(spelled) == 2:
                     letters[spelled].add(long)
     assert {letter: names for letter, names in letters.items() if len(names) > 1} == {}
+
+
+def test_counts_agree(tmp_path: Path) -> None:
+    """The object graph is stored like a tensor, and is none."""
+    prefix = os.path.join(FIXTURES, "v2/tf2.21/guide_legacy_adam/tf_ckpts/ckpt-5")
+    lock = str(tmp_path / "lock.json")
+    both = "14 tensors and the object graph"
+    assert both in ckpt("ls", prefix, "--format", "table").out
+    assert both in ckpt("show", prefix).out
+    assert both in ckpt("verify", prefix, "--format", "table").out
+    assert both in ckpt("check", prefix, "--against", lock, "--update", "--format", "table").out
+    assert both in ckpt("check", prefix, "--against", lock, "--format", "table").out
+    assert both in ckpt("check", prefix, "--finite", "--format", "table").out
+    assert "of 14 tensors, 4 dropped" in ckpt("prune", prefix, "--slots", "-n").err
+    rows = list(csv.DictReader(io.StringIO(ckpt("ls", "-d", prefix, "--format", "csv").out)))
+    assert {row["tensors"] for row in rows} == {"14"}
+    assert "14 tensors: " in ckpt("diff", os.path.dirname(prefix), "--format", "table").out
+    assert "4 tensors, 20 elements" in ckpt("ls", prefix, "--kind", "slot", "--format", "table").out

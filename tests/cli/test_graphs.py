@@ -80,7 +80,8 @@ def test_show_graph_in_words() -> None:
 
 
 def test_show_an_export() -> None:
-    out = text("show", EXPORT)
+    assert "signatures serving_default," in text("show", EXPORT)
+    out = text("show", EXPORT, "--full")
     assert "  signature serving_default (tensorflow/serving/regress)" in out
     assert "  assets vocabulary.txt" in out
     assert "  variables 4 variables, as in the checkpoint" in out

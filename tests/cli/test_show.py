@@ -237,13 +237,15 @@ def test_a_summary_has_rows_for_kinds_and_scopes() -> None:
     summary = document(PREFIX)["summary"]
     rows = list(csv.reader(io.StringIO(run("show", PREFIX, "--format", "csv").out)))
     assert rows[0] == ["part", "name", "tensors", "parameters", "bytes"]
-    assert rows[1][:2] == ["total", ""]
-    for part in ("kind", "scope"):
-        found = [row[1:] for row in rows if row[0] == part]
-        assert found == [
-            [str(each[name]) for name in ("name", "tensors", "parameters", "bytes")]
-            for each in summary[f"{part}s"]
-        ]
+    kinds = {each["name"]: each for each in summary["kinds"]}
+    weights = str(kinds["weight"]["parameters"])
+    assert rows[1] == ["total", "", "14", weights, str(summary["totals"]["bytes"])]
+    found = {row[1]: row[2:] for row in rows if row[0] == "kind"}
+    assert found.keys() == kinds.keys() and found["graph"][:2] == ["", ""]
+    assert found["weight"] == ["2", weights, str(kinds["weight"]["bytes"])]
+    assert found["slot"] == ["4", "", str(kinds["slot"]["bytes"])]
+    scopes = {row[1]: row[2:] for row in rows if row[0] == "scope"}
+    assert "_CHECKPOINTABLE_OBJECT_GRAPH" not in scopes and scopes["net"][1] == weights
     lines = run("show", PREFIX, "--format", "markdown").out.splitlines()
     assert len(lines) == len(rows) + 1
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from ckpttool.errors import CkptError
+from ckpttool.objects.keys import GRAPH_KEY
 from ckpttool.query.check.checkpoint import checksums
 from ckpttool.query.check.findings import PROBLEMS, LockFinding, LockReport, Problem
-from ckpttool.query.rows import TensorRow
+from ckpttool.query.rows import TensorRow, keys_of
 from ckpttool.render import humanize
 
 # What has become of a tensor in a lock that was written anew.
@@ -92,7 +93,10 @@ def summary(report: LockReport) -> str:
         # Those that were removed are not in the lock any more.
         kept = len(report.tensors) - report.count("missing")
         unchanged = "all new" if report.update == "created" else "none changed"
-        parts += [humanize.counted(kept, "tensor"), counts(report) or unchanged]
+        parts += [
+            humanize.stored(kept, graph=_graph(report, "missing")),
+            counts(report) or unchanged,
+        ]
     else:
         parts += [counts(report)] if report.findings else []
         parts.append(_compared(report))
@@ -108,8 +112,15 @@ def summary(report: LockReport) -> str:
 
 def _compared(report: LockReport) -> str:
     if report.lock is None:
-        return humanize.counted(len(report.tensors), "tensor")
-    return f"{humanize.counted(report.compared, 'tensor')} compared"
+        return humanize.stored(len(report.tensors), graph=_graph(report))
+    return f"{humanize.stored(report.compared, graph=_graph(report, *_CHANGES))} compared"
+
+
+def _graph(report: LockReport, *unless: Problem) -> bool:
+    """Tell whether an object graph is among what was looked at, without some problems."""
+    return GRAPH_KEY in keys_of(report.tensors) and not any(
+        each.tensor.key == GRAPH_KEY and each.problem in unless for each in report.findings
+    )
 
 
 def _reason(error: CkptError) -> str:

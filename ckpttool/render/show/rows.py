@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TextIO, cast
 
+from ckpttool.objects.keys import GRAPH_KEY
 from ckpttool.query.metagraph.summary import GraphReports
 from ckpttool.query.summary import Group, Summary
 from ckpttool.query.values.detail import TensorDetail, Values
@@ -99,14 +100,21 @@ def _exact_value(detail: TensorDetail) -> object:
 
 
 def write_summary_rows(summary: Summary, format: str, stream: TextIO) -> None:
-    """Write the amounts of a summary: in total, by kind and by scope."""
+    """Write the amounts of a summary: in total, by kind and by scope.
 
-    def row(part: str, name: str | None, group: Group) -> tuple[object, ...]:
-        return (part, name, group.tensors, group.parameters, group.bytes)
+    The object graph is no tensor, and only weights have parameters.
+    """
 
-    rows = [row("total", None, summary.totals)]
-    rows += [row("kind", group.name, group) for group in summary.kinds]
-    rows += [row("scope", group.name, group) for group in summary.scopes]
+    def row(part: str, group: Group) -> tuple[object, ...]:
+        tensors = None if group.name == "graph" else group.tensors
+        return (part, group.name, tensors, group.weights or None, group.bytes)
+
+    weights = summary.of_kind("weight").weights
+    rows: list[tuple[object, ...]] = [
+        ("total", None, summary.tensors, weights, summary.totals.bytes)
+    ]
+    rows += [row("kind", group) for group in summary.kinds]
+    rows += [row("scope", group) for group in summary.scopes if group.name != GRAPH_KEY]
     write_rows(rows, _SHARES, cast(RowFormat, format), stream)
 
 

@@ -22,7 +22,7 @@ class Claims:
 
     Attributes:
         at: tensor key -> position of the attribute that owns it, in the columns of attributes.
-        owners: the same as tensor key -> node id and attribute.
+        continued: position of an attribute -> the tensors that it owns as they continue its key.
         unclaimed: tensor keys that no attribute names, the graph's own left out.
         disputed: keys that several attributes name.
     """
@@ -38,6 +38,7 @@ class Claims:
         absent = {key: self.at[key] for key in listed if key not in keys}
         for key in absent:
             del self.at[key]
+        self.continued: dict[int, list[str]] = {}
         unclaimed, used = [], set()
         if len(self.at) + (GRAPH_KEY in keys and GRAPH_KEY not in self.at) < len(keys):
             for key in keys:
@@ -48,6 +49,7 @@ class Claims:
                     else:
                         used.add(stem)
                         self.at[key] = absent[stem]
+                        self.continued.setdefault(absent[stem], []).append(key)
         self.unclaimed = tuple(sorted(unclaimed))
         self._missing = [at for stem, at in absent.items() if stem not in used]
 

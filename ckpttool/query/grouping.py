@@ -78,21 +78,32 @@ def fold_numbers(rows: Sequence[TensorRow]) -> list[FoldedRow]:
 
     A number that is the same in all of them stays: twelve `block_#/conv2d/kernel` keep their 2.
     """
-    groups: dict[tuple[object, ...], list[tuple[list[str], TensorRow]]] = {}
+    # For each group the parts of its name, with None for a number that differs; tensors and bytes.
+    groups: dict[tuple[object, ...], tuple[TensorRow, list[str | None], list[int]]] = {}
     for row in rows:
         parts = _NUMBER.split(short_name(row))
         alike = (tuple(parts[::2]), row.dtype, row.shape, row.kind)
-        groups.setdefault(alike, []).append((parts, row))
-    out = []
-    for members in groups.values():
-        first, row = members[0]
-        name = "".join(
-            "#" if at % 2 and any(parts[at] != text for parts, _ in members) else text
-            for at, text in enumerate(first)
+        found = groups.get(alike)
+        if found is None:
+            groups[alike] = row, [*parts], [1, row.bytes or 0]
+            continue
+        _, common, sums = found
+        sums[0] += 1
+        sums[1] += row.bytes or 0
+        for at in range(1, len(parts), 2):
+            if common[at] != parts[at]:
+                common[at] = None
+    return [
+        FoldedRow(
+            "".join("#" if part is None else part for part in common),
+            count,
+            row.dtype,
+            row.shape,
+            row.kind,
+            size,
         )
-        size = sum(member.bytes or 0 for _, member in members)
-        out.append(FoldedRow(name, len(members), row.dtype, row.shape, row.kind, size))
-    return out
+        for row, common, (count, size) in groups.values()
+    ]
 
 
 class NameGroup(NamedTuple):

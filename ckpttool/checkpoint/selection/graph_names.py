@@ -9,7 +9,9 @@ with the graph; a regular expression is tried on a number of paths of each objec
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Set
+from array import array
+from bisect import bisect_left
+from collections.abc import Callable, Container, Iterable, Iterator, Set
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from itertools import product
@@ -55,8 +57,8 @@ class Found:
         scopes: the objects of which it matches whatever is in them.
     """
 
-    keys: frozenset[str]
-    named: frozenset[str]
+    keys: set[str] | frozenset[str]
+    named: set[str] | frozenset[str]
     scopes: frozenset[int]
 
 
@@ -73,12 +75,22 @@ class GraphNames:
 
     def __init__(self, graph: ObjectGraph, keys: Set[str]) -> None:
         self._graph = graph
-        self._node_of: dict[str, int] = {}
-        # The keys of the tensors of each object; nearly all have one.
-        self._held: dict[int, tuple[str, ...]] = {}
-        for key, (node_id, _) in graph.claims(keys).owners.items():
-            self._node_of[key] = node_id
-            self._held[node_id] = (*self._held.get(node_id, ()), key)
+        self._columns = graph.columns
+        self._claims = graph.claims(keys)
+
+    def _node_of(self, key: str) -> int | None:
+        """Return the object that a tensor belongs to."""
+        at = self._claims.at.get(key)
+        return None if at is None else self._columns.holder(at)
+
+    def _held(self, node_id: int) -> Iterator[str]:
+        """Yield the keys of the tensors of an object; nearly all have one."""
+        for at in self._columns.attributes_of(node_id):
+            key = self._columns.keys[at]
+            if self._claims.at.get(key) == at:
+                yield key
+            if self._claims.continued:
+                yield from self._claims.continued.get(at, ())
 
     def names_of(self, key: str, *, limit: int = MAX_NAMES) -> tuple[str, ...]:
         """Return the names of a tensor: its key, its object path, then those along other edges.
@@ -97,7 +109,7 @@ class GraphNames:
             limit: how many at most; where there are many, long ones are left out.
         """
         paths = dict.fromkeys(filter(None, (object_path(key),)))
-        node_id = self._node_of.get(key)
+        node_id = self._node_of(key)
         if node_id is not None:
             short = _endings(key)[-1]
             for path in filter(None, self._paths_of(node_id, limit)):
@@ -110,7 +122,7 @@ class GraphNames:
         path, found, attribute = (name if key is None else key).partition(ATTRIBUTES)
         node_id = self._graph.node_at(path)
         ending = ATTRIBUTES + (attribute if found else VARIABLE_VALUE)
-        held = self._held.get(node_id, ()) if node_id is not None else ()
+        held = self._held(node_id) if node_id is not None else ()
         return next((each for each in held if _endings(each)[0] == ending), None)
 
     @cached_property
@@ -120,7 +132,7 @@ class GraphNames:
         Two variables may have the same.
         """
         names = self._graph.full_names()
-        return {key: names[key] for key in self._node_of if key in names}
+        return {key: names[key] for key in self._claims.at if key in names}
 
     def variables_called(self, name: str) -> list[str]:
         """Return the keys of the variables of a name."""
@@ -174,17 +186,20 @@ class GraphNames:
                 if child not in seen and child not in scopes:
                     seen.add(child)
                     queue.append(child)
+        columns = self._columns
         slots = {
-            link.slot_id
-            for link in self._graph.slots
-            if link.variable_id in seen and link.optimizer_id in seen
+            columns.slot_nodes[at]
+            for optimizer, positions in columns.optimizers.items()
+            if optimizer in seen
+            for at in positions
+            if columns.slot_variables[at] in seen
         }
         return frozenset(seen | (slots - scopes))
 
     def held_outside(self, keys: Iterable[str], scopes: Set[int]) -> set[str]:
         """Return which of some tensors a path leads to that enters none of the scopes."""
         outside = self.reachable(scopes)
-        return {key for key in keys if self._node_of.get(key) in outside}
+        return {key for key in keys if self._node_of(key) in outside}
 
     def name_outside(self, key: str, scopes: Set[int]) -> str:
         """Return a name of a tensor along a path that enters none of the scopes, or its key."""
@@ -201,47 +216,48 @@ class GraphNames:
 
     def _paths_of(self, node_id: int, limit: int) -> Iterator[str]:
         yield from self._graph.paths_of(node_id, limit=limit)
-        for optimizer_id, variable_id, name in self._slots_at.get(node_id, ()):
+        slot_nodes = self._columns.slot_nodes
+        first = bisect_left(self._slots_by_node, node_id, key=slot_nodes.__getitem__)
+        for at in self._slots_by_node[first:]:
+            if slot_nodes[at] != node_id:
+                break
+            optimizer_id, variable_id, name, _ = self._graph.slots[at]
             variables = self._graph.paths_of(variable_id, limit=limit)
             optimizers = self._graph.paths_of(optimizer_id, limit=limit)
             for variable, optimizer in product(variables, optimizers):
                 yield slot_path(variable, optimizer, name)
 
     @cached_property
-    def _slots_at(self) -> dict[int, list[tuple[int, int, str]]]:
-        found: dict[int, list[tuple[int, int, str]]] = {}
-        for link in self._graph.slots:
-            place = (link.optimizer_id, link.variable_id, link.slot_name)
-            found.setdefault(link.slot_id, []).append(place)
-        return found
+    def _slots_by_node(self) -> array[int]:
+        """The positions of all slots, in the order of the slot variables."""
+        slot_nodes = self._columns.slot_nodes
+        return array("i", sorted(range(len(slot_nodes)), key=slot_nodes.__getitem__))
+
+    def _slots_of(self, variables: Container[int]) -> Iterator[tuple[int, int, list[str]]]:
+        """Yield the slots of some variables: variable, slot, what its names have behind that's."""
+        of, nodes, names = (
+            self._columns.slot_variables,
+            self._columns.slot_nodes,
+            self._columns.slot_names,
+        )
+        for optimizer, positions in self._columns.optimizers.items():
+            paths = self._optimizer_paths[optimizer]
+            # Slots by the hundred thousand share a few names.
+            known: dict[str, list[str]] = {}
+            for at in positions:
+                if of[at] in variables:
+                    texts = known.get(names[at])
+                    if texts is None:
+                        name = escape(names[at])
+                        texts = [f"/{OPTIMIZER_SLOT}/{path}/{name}" for path in paths]
+                        known[names[at]] = texts
+                    yield of[at], nodes[at], texts
 
     @cached_property
-    def _slots(self) -> list[tuple[int, int, tuple[str, ...]]]:
-        """Each slot: its variable, itself, and what its names have behind the variable's."""
-        paths: dict[int, tuple[str, ...]] = {}
-        # Slots by the hundred thousand share a few names.
-        known: dict[tuple[int, str], tuple[str, ...]] = {}
-        found = []
-        for link in self._graph.slots:
-            at = link.optimizer_id
-            if at not in paths:
-                limit = MAX_NAMES if len(paths) < _MAX_OPTIMIZERS else 1
-                paths[at] = self._graph.paths_of(at, limit=limit)
-            texts = known.get((at, link.slot_name))
-            if texts is None:
-                name = escape(link.slot_name)
-                texts = tuple(f"/{OPTIMIZER_SLOT}/{path}/{name}" for path in paths[at])
-                known[at, link.slot_name] = texts
-            found.append((link.variable_id, link.slot_id, texts))
-        return found
-
-    @cached_property
-    def _labels(self) -> dict[int, list[tuple[str, int]]]:
-        """What leads where from the objects that have edges."""
+    def _optimizer_paths(self) -> dict[int, tuple[str, ...]]:
         return {
-            node.id: [(escape(edge.name), edge.node_id) for edge in node.children]
-            for node in self._graph.nodes
-            if node.children
+            node_id: self._graph.paths_of(node_id, limit=MAX_NAMES if at < _MAX_OPTIMIZERS else 1)
+            for at, node_id in enumerate(self._columns.optimizers)
         }
 
     def _find(self, make: Callable[[], Matcher[S]]) -> Found:
@@ -250,7 +266,7 @@ class GraphNames:
         for _ in range(_MAX_ROUNDS):
             matcher = make()
             if takes_all_below(matcher, matcher.start, ""):
-                return Found(frozenset(keys), frozenset(), frozenset({0}))
+                return Found(keys, set(), frozenset({0}))
             states = self._walk(matcher, scopes)
             # A path that leads back to the root makes no scope of all there is.
             found = {at for at, state in states.items() if at and takes_all_below(matcher, state)}
@@ -258,40 +274,37 @@ class GraphNames:
                 break
             scopes = found
         named = self._matched(make(), scopes) if scopes else keys
-        return Found(frozenset(keys), frozenset(named), frozenset(scopes))
+        return Found(keys, named, frozenset(scopes))
 
     def _matched(self, matcher: Matcher[S], scopes: Set[int]) -> set[str]:
         """Return the tensors that are matched along paths that enter none of the scopes."""
         states = self._walk(matcher, scopes)
-        found = set()
+        found: set[str] = set()
         for node_id, state in states.items():
             if node_id not in scopes:
-                found |= self._accepted(matcher, node_id, state)
-        for variable_id, slot_id, texts in self._slots:
-            state_there = states.get(variable_id)
-            if state_there is not None and variable_id not in scopes:
+                found.update(self._accepted(matcher, node_id, state))
+        for variable_id, slot_id, texts in self._slots_of(states):
+            if variable_id not in scopes:
                 for text in texts:
-                    found |= self._accepted(matcher, slot_id, matcher.step(state_there, text))
+                    state = matcher.step(states[variable_id], text)
+                    found.update(self._accepted(matcher, slot_id, state))
         return found
 
-    def _accepted(self, matcher: Matcher[S], node_id: int, state: S) -> set[str]:
-        return {
-            key
-            for key in self._held.get(node_id, ())
-            if any(matcher.accepts(matcher.step(state, ending)) for ending in _endings(key))
-        }
+    def _accepted(self, matcher: Matcher[S], node_id: int, state: S) -> Iterator[str]:
+        for key in self._held(node_id):
+            if any(matcher.accepts(matcher.step(state, ending)) for ending in _endings(key)):
+                yield key
 
     def _walk(self, matcher: Matcher[S], scopes: Set[int]) -> dict[int, S]:
         """Return the states at all objects that may become matches, going into no scope."""
         states: dict[int, S] = {}
         queue: list[tuple[int, S, str]] = [(0, matcher.start, "")]
         for node_id, state, separator in queue:
-            labels = self._labels.get(node_id)
-            if labels is None:
+            if not self._columns.edges_of(node_id):
                 continue
             base = matcher.step(state, separator)
-            for label, child in labels:
-                joined = matcher.joined(states.get(child), matcher.step(base, label))
+            for name, child in self._columns.children(node_id):
+                joined = matcher.joined(states.get(child), matcher.step(base, escape(name)))
                 if joined is not None:
                     states[child], more = joined
                     if child not in scopes:

@@ -199,6 +199,8 @@ class BundleIndex:
         self.entries = EntryMap(records, self._decoder, self.path)
         self._slices = self._take_slices(records)
         self._damaged: dict[str, CkptError] | None = None
+        # The keys of records that have no unknown fields, as far as anybody asked.
+        self._understood: set[str] = set()
 
     def refuse_changing(self, error: CkptError) -> None:
         """Say that the checkpoint is being written, if so, rather than that it is damaged.
@@ -265,13 +267,26 @@ class BundleIndex:
         """
         if self._damaged is None:
             damaged = {}
-            for key in self.entries:
+            for key in self._doubtful_keys():
                 try:
                     self.slice_entries(key)
                 except CkptError as error:
                     damaged[key] = error
             self._damaged = damaged
         return self._damaged
+
+    def _doubtful_keys(self) -> Iterable[str]:
+        """Return the keys of partitioned tensors, or all keys if any entry is damaged."""
+        keys = [*self.entries]
+        found = []
+        before = 0
+        try:
+            for columns in self.entries.columns():
+                found += [keys[before + at] for at in sorted(columns.slices)]
+                before += len(columns.shapes)
+        except CkptError:
+            return keys
+        return found
 
     def refuse_unknown_fields(self, keys: Iterable[str]) -> None:
         """Refuse to write records anew where something in them would be lost.
@@ -284,6 +299,8 @@ class BundleIndex:
         """
         lossy = "" if self.header.encode() != self._raw_header else None
         for key in keys:
+            if key in self._understood:
+                continue
             entry, parts = self.entries[key], self._slices.get(key, {})
             if entry.encode() != self.entries.record(key) or any(
                 self._decoder.decode(parts[part]).encode() != parts[part]
@@ -292,6 +309,7 @@ class BundleIndex:
             ):
                 lossy = key
                 break
+            self._understood.add(key)
         if lossy is not None:
             raise UnsupportedError(
                 "an index record has unknown fields, which would be lost",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from ckpttool.checkpoint.nearest import listed
 from ckpttool.objects.graph import ObjectGraph
 from ckpttool.objects.keys import escape, object_path
@@ -39,7 +41,8 @@ def _silent(plan: Plan, before: ObjectGraph, after: ObjectGraph) -> list[tuple[s
             while path and path not in told:
                 told.add(path)
                 path = path.rpartition("/")[0]
-    old, new = _edges(before), _edges(after)
+    changed = _changed(before, after)
+    old, new = _edges(before, changed), _edges(after, changed)
     added: dict[int, list[_Edge]] = {}
     for edge in new.keys() - old.keys():
         added.setdefault(edge[2], []).append(edge)
@@ -55,12 +58,24 @@ def _silent(plan: Plan, before: ObjectGraph, after: ObjectGraph) -> list[tuple[s
     return found
 
 
-def _edges(graph: ObjectGraph) -> dict[_Edge, str]:
-    """Return the path of every reachable edge."""
+def _changed(before: ObjectGraph, after: ObjectGraph) -> list[int]:
+    """Return the nodes that have other edges than before, or can be reached at one time only."""
+    found = [*range(len(before.nodes), len(after.nodes))]
+    parents = {*before.columns.parents_with_edges(), *after.columns.parents_with_edges()}
+    for node_id in parents.difference(found):
+        reached = [graph.places.owners[node_id] >= 0 for graph in (before, after)]
+        old, new = (graph.columns.children(node_id) for graph in (before, after))
+        if reached[0] != reached[1] or [*old] != [*new]:
+            found.append(node_id)
+    return found
+
+
+def _edges(graph: ObjectGraph, nodes: Iterable[int]) -> dict[_Edge, str]:
+    """Return the paths of the reachable edges of some nodes."""
     found = {}
     columns = graph.columns
-    for node_id in columns.parents_with_edges():
-        base = graph.path(node_id)
+    for node_id in nodes:
+        base = graph.path(node_id) if node_id < len(graph.nodes) else None
         if base is not None:
             for name, child in columns.children(node_id):
                 path = f"{base}/{escape(name)}" if base else escape(name)

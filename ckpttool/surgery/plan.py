@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
 from ckpttool.bundle.entry import BundleEntry
@@ -104,7 +105,7 @@ class Change:
     bytes: int | None
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, repr=False)
 class Plan:
     """The checkpoint to be written.
 
@@ -154,7 +155,7 @@ class Plan:
         before = self.source.object_graph
         return self.graph is not before and self.graph != before
 
-    @property
+    @cached_property
     def changes(self) -> tuple[Change, ...]:
         """The renamed and dropped tensors of the source, by key bytes."""
         kept = {tensor.source_key: tensor for tensor in self.tensors}

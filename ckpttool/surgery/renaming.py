@@ -200,7 +200,7 @@ def _edges(graph: ObjectGraph) -> Iterable[tuple[EdgeId, str]]:
     """Yield every reachable edge with its path."""
     columns = graph.columns
     for node_id in columns.parents_with_edges():
-        base = graph.path(node_id)
+        base = graph.paths[node_id]
         if base is not None:
             for name, _ in columns.children(node_id):
                 yield (node_id, name), f"{base}/{escape(name)}" if base else escape(name)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 from ckpttool.coding import wire
@@ -107,15 +108,22 @@ class BundleEntry(NamedTuple):
     def encode(self) -> bytes:
         """Return the record as TensorFlow writes it."""
         return (
-            wire.varint_field(1, self.dtype.number)
-            + wire.bytes_field(2, encode_shape(self.shape))
-            + wire.varint_field(3, self.shard_id)
+            _encode_head(self.dtype.number, self.shape, self.shard_id)
             + wire.varint_field(4, self.offset)
             + wire.varint_field(5, self.size)
             + wire.fixed32_field(6, self.crc32c)
             + b"".join(wire.bytes_field(7, encode_slice(part)) for part in self.slices)
             + self.unknown
         )
+
+
+@lru_cache(1024)  # tensors by the million share a few
+def _encode_head(dtype_number: int, shape: Shape, shard_id: int) -> bytes:
+    return (
+        wire.varint_field(1, dtype_number)
+        + wire.bytes_field(2, encode_shape(shape))
+        + wire.varint_field(3, shard_id)
+    )
 
 
 def decode_header(data: bytes) -> BundleHeader:

@@ -52,6 +52,8 @@ def encode_varint(value: int) -> bytes:
     """Encode a number from 0 to 2**64 - 1 in as few bytes as it takes."""
     if value < 0x80:
         return bytes((value,))
+    if value < 0x4000:
+        return bytes((value & 0x7F | 0x80, value >> 7))
     out = bytearray()
     while value >= 0x80:
         out.append(value & 0x7F | 0x80)

@@ -7,9 +7,9 @@ Node 0 is the root. Objects may be shared and form circles, so nothing here recu
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import accumulate
 
 from ckpttool.errors import CorruptError
 from ckpttool.objects.claims import Claims
@@ -155,20 +155,19 @@ class ObjectGraph:
 
     def parents(self, node_id: int) -> Iterator[tuple[int, str]]:
         """Yield the edges that lead to an object: id of the parent and unescaped name."""
-        targets = self.columns.edge_targets
-        for at in range(
-            bisect_left(self._incoming, node_id, key=targets.__getitem__), len(targets)
-        ):
-            edge = self._incoming[at]
-            if targets[edge] != node_id:
-                break
+        edges, starts = self._incoming
+        for edge in edges[starts[node_id] : starts[node_id + 1]]:
             yield self.columns.source(edge), self.columns.edge_names[edge]
 
     @cached_property
-    def _incoming(self) -> array[int]:
-        """All edges, in the order of the nodes that they lead to."""
+    def _incoming(self) -> tuple[array[int], array[int]]:
+        """All edges in the order of the nodes that they lead to, and where those of each begin."""
         targets = self.columns.edge_targets
-        return array("i", sorted(range(len(targets)), key=targets.__getitem__))
+        counts = array("i", bytes(4 * len(self.columns)))
+        for target in targets:
+            counts[target] += 1
+        edges = array("i", sorted(range(len(targets)), key=targets.__getitem__))
+        return edges, array("i", accumulate(counts, initial=0))
 
     @property
     def unreachable(self) -> tuple[int, ...]:

@@ -54,7 +54,7 @@ def flatten(plan: Plan, rules: Mapping[str, str] = _NO_RULES) -> Plan:
     names = full_names | _slots_to_match(graph, full_names, ruled) | ruled
     shared = {key for key in _sharing(names) if key not in ruled}
     names = {key: name for key, name in names.items() if key not in shared}
-    tensors = tuple(replace(t, key=names.get(t.key) or spelled(t.key)) for t in plan.tensors)
+    tensors = tuple(t.called(names.get(t.key) or spelled(t.key)) for t in plan.tensors)
     takers: dict[str, str] = {}
     for before, after in zip(plan.tensors, tensors, strict=True):
         if after.key == GRAPH_KEY:

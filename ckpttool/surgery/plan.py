@@ -46,6 +46,11 @@ class PlannedTensor:
     slices: tuple[tuple[TensorSlice, BundleEntry], ...] = ()
     damage: CkptError | None = None
 
+    def called(self, key: str) -> PlannedTensor:
+        """Return the tensor with another new key."""
+        # Several times as fast as `replace`, which counts where all tensors are renamed.
+        return PlannedTensor(key, self.source_key, self.entry, self.slices, self.damage)
+
     @property
     def parts(self) -> tuple[BundleEntry, ...]:
         """The entries with bytes in a bundle: its own, or those of its slices."""

@@ -78,7 +78,7 @@ def promote_averages(plan: Plan) -> Plan:
     keys = {tensor.source_key: tensor.key for tensor in plan.tensors}
     names = {average: keys[weight] for weight, average in pairs.items()}
     names |= {weight: keys[average] for weight, average in pairs.items()}
-    tensors = tuple(replace(t, key=names.get(t.source_key, t.key)) for t in plan.tensors)
+    tensors = tuple(t.called(names.get(t.source_key, t.key)) for t in plan.tensors)
     alone = sorted(
         plan.short_name(tensor.key)
         for tensor in plan.tensors
@@ -139,7 +139,7 @@ def _rename_keys(plan: Plan, rules: Sequence[RenameRule], *, strict: bool) -> Pl
         used.add(at)
         if not new:
             raise SurgeryError("a rule makes the name empty", key=tensor.key)
-        tensors.append(replace(tensor, key=new))
+        tensors.append(tensor.called(new))
     _refuse_dead(rules, used, [tensor.key for tensor in plan.tensors])
     if strict and unmatched:
         raise SelectionError(f"no rule matches {listed(unmatched)}", path=plan.source.prefix)
@@ -191,7 +191,7 @@ def follow_graph(plan: Plan, before: ObjectGraph, after: ObjectGraph) -> Plan:
             old = columns.keys[at]
             new = after.key_of_node(columns.holder(at), columns.attribute_names[at])
             if new is not None and new != old:
-                tensor = replace(tensor, key=new + tensor.key[len(old) :])
+                tensor = tensor.called(new + tensor.key[len(old) :])
         tensors.append(tensor)
     return replace(plan, tensors=tuple(tensors), graph=after)
 

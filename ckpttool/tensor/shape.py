@@ -7,7 +7,6 @@ A scalar is an empty message; a dimension of no extent is an empty dim.
 
 from __future__ import annotations
 
-from functools import lru_cache
 from math import prod
 
 from ckpttool.coding import wire
@@ -45,7 +44,6 @@ def decode_shape(data: bytes) -> Shape:
     return tuple(dims)
 
 
-@lru_cache(1024)  # tensors by the million share a few shapes
 def encode_shape(shape: Shape) -> bytes:
     """Encode a shape as TensorFlow does."""
     return b"".join(wire.bytes_field(2, wire.varint_field(1, dim)) for dim in shape)

@@ -63,7 +63,7 @@ def follow(
     matching.by_paths(slots=True)
     matching.by_roles()
     tensors = tuple(
-        replace(tensor, key=matching.placed[tensor.key])
+        tensor.called(matching.placed[tensor.key])
         for tensor in plan.tensors
         if tensor.key in matching.placed
     )

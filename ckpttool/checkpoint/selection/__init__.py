@@ -1,6 +1,7 @@
 """Choosing tensors by patterns and kinds.
 
 select       the choice
+columns      names in columns, to be searched
 patterns     one pattern of the command line
 globs        glob patterns -> regular expressions
 matchers     patterns matched against names piece by piece

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from itertools import accumulate, chain, compress, count, islice
-from operator import and_, le
+from itertools import accumulate, chain, compress, count
+from operator import and_
 from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar, cast, runtime_checkable
 
 from ckpttool.checkpoint.kinds.rules import KINDS
 from ckpttool.checkpoint.nearest import listed, nearest, nearest_names, path_hint, quoted
+from ckpttool.checkpoint.selection.columns import (
+    NameColumn,
+    Names,
+    PathsOfKeys,
+    below,
+    exactly,
+    matching,
+)
 from ckpttool.checkpoint.selection.patterns import Pattern, expand_files
 from ckpttool.checkpoint.selection.time_limit import TimeLimit
 from ckpttool.errors import SelectionError
-from ckpttool.objects.keys import key_of_path
 from ckpttool.printable import shortened, unprintable
 
 if TYPE_CHECKING:
@@ -335,16 +341,16 @@ class _NameIndex(Generic[N]):
     def __init__(self, parts: Sequence[Listed[N]]) -> None:
         self._parts = parts
         rows = parts[0].rows if len(parts) == 1 else None
-        self._keys: _Column
-        self._paths: _Names
+        self._keys: NameColumn
+        self._paths: Names
         if isinstance(rows, Columns):
-            self._keys = _Column(rows.keys, range(len(rows.keys)))
-            self._paths = _PathsOfKeys(rows, self._keys)
+            self._keys = NameColumn(rows.keys, range(len(rows.keys)))
+            self._paths = PathsOfKeys(rows.paths, self._keys)
         else:
             names = [*_all_names(parts)]
-            self._keys = _Column([key for key, _ in names], range(len(names)))
+            self._keys = NameColumn([key for key, _ in names], range(len(names)))
             paths = {at: path for at, (_, path) in enumerate(names) if path is not None}
-            self._paths = _Column([*paths.values()], [*paths])
+            self._paths = NameColumn([*paths.values()], [*paths])
 
     def find(self, pattern: Pattern) -> _Hits:
         """Return what one pattern selects by itself.
@@ -384,13 +390,13 @@ class _NameIndex(Generic[N]):
         if pattern.form == "regex":
             with TimeLimit(pattern.text) as limit:
                 search = limit.renewing(pattern.regex.search)
-                hits = self._collect(_matching, search)
+                hits = self._collect(matching, search)
                 return self._with_graphs(hits, partial(_search, search))
         hits = self._named(pattern.body)
         if hits:
             return _Hits(hits, hits, {})
         if pattern.form == "glob":
-            hits = self._collect(_matching, pattern.regex.fullmatch)
+            hits = self._collect(matching, pattern.regex.fullmatch)
             found = self._with_graphs(hits, partial(_find, pattern))
             if found.all:
                 return found
@@ -398,7 +404,7 @@ class _NameIndex(Generic[N]):
             return _Hits(hits, hits, {})
         for body in dict.fromkeys((pattern.body, unprintable(pattern.body))):
             scope = Pattern(body, "word", body)
-            hits = self._collect(_below, body.rstrip("/"))
+            hits = self._collect(below, body.rstrip("/"))
             found = self._with_graphs(hits, partial(_find, scope))
             if found.all:
                 break
@@ -450,7 +456,7 @@ class _NameIndex(Generic[N]):
 
     def _collect(
         self,
-        find: Callable[[_Column | _PathsOfKeys, _Argument], Iterable[int]],
+        find: Callable[[NameColumn | PathsOfKeys, _Argument], Iterable[int]],
         argument: _Argument,
     ) -> set[int]:
         return {*find(self._keys, argument), *find(self._paths, argument)}
@@ -458,7 +464,7 @@ class _NameIndex(Generic[N]):
     def _named(self, name: str) -> set[int]:
         """Return the positions of the tensors with exactly this name, of any sort."""
         for spelling in dict.fromkeys((name, unprintable(name))):
-            hits = self._collect(_exactly, spelling)
+            hits = self._collect(exactly, spelling)
             for graph, numbers in self._graphs.values():
                 key = graph.exactly(spelling)
                 if key in numbers:
@@ -506,105 +512,3 @@ def _find(pattern: Pattern, graph: GraphNames) -> Found:
 
 def _search(matches: Callable[[str], object], graph: GraphNames) -> Found:
     return graph.search(matches)
-
-
-class _Column:
-    """Names of one sort, each with the position of its tensor."""
-
-    def __init__(self, names: Sequence[str], numbers: Sequence[int]) -> None:
-        self._names = names
-        self._numbers = numbers
-
-    def names(self, start: int, number: int) -> Sequence[str]:
-        """Return some of the names."""
-        return self._names[start : start + number]
-
-    def numbered(self) -> dict[int, str]:
-        """Return the name at each position that has one."""
-        return dict(zip(self._numbers, self._names, strict=True))
-
-    def exactly(self, name: str) -> Iterable[int]:
-        """Find the tensors of this name."""
-        number = self.by_name.get(name)
-        if number is None:
-            return ()
-        if len(self.by_name) == len(self._names):
-            return (number,)
-        return [at for at, other in zip(self._numbers, self._names, strict=True) if other == name]
-
-    def below(self, scope: str) -> Iterable[int]:
-        """Find the tensors whose names begin with `scope` and a slash."""
-        if not scope:
-            return ()
-        names, numbers = self._ordered
-        low = bisect_left(names, scope + "/")
-        return numbers[low : bisect_left(names, scope + "0", low)]  # "0" follows "/"
-
-    def matching(self, matches: Callable[[str], object]) -> Iterable[int]:
-        """Find the tensors whose names a function accepts."""
-        return [at for at, hit in zip(self._numbers, map(matches, self._names), strict=True) if hit]
-
-    @cached_property
-    def by_name(self) -> dict[str, int]:
-        """The position of each name; of several tensors of one the last."""
-        return dict(zip(self._names, self._numbers, strict=True))
-
-    @cached_property
-    def _ordered(self) -> tuple[Sequence[str], Sequence[int]]:
-        if all(map(le, self._names, islice(self._names, 1, None))):
-            return self._names, self._numbers
-        order = sorted(range(len(self._names)), key=self._names.__getitem__)
-        return [self._names[at] for at in order], [self._numbers[at] for at in order]
-
-
-class _PathsOfKeys:
-    """The object paths of tensors that are held by columns, by their keys.
-
-    A million of them would take as much room as the keys.
-    """
-
-    def __init__(self, rows: Columns, keys: _Column) -> None:
-        self._rows = rows
-        self._keys = keys
-
-    @cached_property
-    def _any(self) -> bool:
-        return any(path is not None for path in self._rows.paths())
-
-    def numbered(self) -> dict[int, str]:
-        """Return the name at each position that has one."""
-        return {at: path for at, path in enumerate(self._rows.paths()) if path is not None}
-
-    def exactly(self, name: str) -> Iterable[int]:
-        """Find the tensor of this path."""
-        key = key_of_path(name) if self._any else None
-        return () if key is None else self._keys.exactly(key)
-
-    def below(self, scope: str) -> Iterable[int]:
-        """Find the tensors whose keys begin with the key of `scope` and a slash.
-
-        Where a path begins with `scope` and a slash so does its key, but for an attribute with a
-        slash in its name.
-        """
-        key = key_of_path(scope) if self._any else None
-        return () if key is None else self._keys.below(key)
-
-    def matching(self, matches: Callable[[str], object]) -> Iterable[int]:
-        """Find the tensors whose paths a function accepts."""
-        paths = enumerate(self._rows.paths())
-        return (at for at, path in paths if path is not None and matches(path))
-
-
-_Names = _Column | _PathsOfKeys
-
-
-def _exactly(names: _Names, name: str) -> Iterable[int]:
-    return names.exactly(name)
-
-
-def _below(names: _Names, scope: str) -> Iterable[int]:
-    return names.below(scope)
-
-
-def _matching(names: _Names, matches: Callable[[str], object]) -> Iterable[int]:
-    return names.matching(matches)

@@ -17,7 +17,7 @@ from ckpttool.render.console import Terminal
 from ckpttool.render.jsonout import source_document, write_json, write_jsonl
 from ckpttool.render.names import KEY, NAME, PATH, NameColumns
 from ckpttool.render.table import RowFormat, write_rows
-from ckpttool.render.wrap import prose
+from ckpttool.render.wrap import write_prose
 
 if TYPE_CHECKING:
     from ckpttool.query.tree.nodes import TreeNode
@@ -336,5 +336,4 @@ def _write_totals(
         text += f"; {humanize.counted(len(listing.damaged), 'damaged tensor')} not listed"
     if left_out:
         text += f"; no room for {', '.join(left_out)}"
-    for line in prose(text, terminal, style="dim"):
-        stream.write(line + "\n")
+    write_prose(text, stream, terminal, style="dim")

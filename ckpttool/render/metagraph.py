@@ -18,6 +18,7 @@ from ckpttool.render.console import Terminal
 from ckpttool.render.humanize import partial_shape
 from ckpttool.render.jsonout import source_document, write_json, write_jsonl
 from ckpttool.render.show.json import SCHEMA
+from ckpttool.render.wrap import words, write_fact, write_flow, write_prose
 
 # So many rows of each table are shown before the rest is only counted.
 _MOST_ROWS = 20
@@ -52,7 +53,7 @@ def write_graphs(
     if format == "jsonl":
         write_jsonl([graph_document(each) for each in reports.graphs], stream)
         return
-    stream.write(terminal.style(printable(reports.path), "bold") + "\n")
+    write_prose(printable(reports.path), stream, terminal, style="bold")
     for number, each in enumerate(reports.graphs):
         if number:
             stream.write("\n")
@@ -60,7 +61,7 @@ def write_graphs(
     if reports.problems:
         stream.write("\n")
     for problem in reports.problems:
-        stream.write(f"{terminal.style('cannot read', 'red')} {problem}\n")
+        write_flow([("cannot read", "red"), *words(str(problem))], stream, terminal)
 
 
 def comparison_text(comparison: VariableComparison) -> str:
@@ -88,7 +89,7 @@ def comparison_text(comparison: VariableComparison) -> str:
 def _write_text(report: GraphReport, stream: TextIO, terminal: Terminal, *, full: bool) -> None:
     facts = report.facts
     for name, value in _facts(facts):
-        stream.write(f"{terminal.style(f'{name:<12}', 'cyan')}{value}\n")
+        write_fact(name, value, stream, terminal)
 
     def table(columns: Sequence[Column], rows: Sequence[Sequence[object]]) -> None:
         if not rows:
@@ -105,15 +106,18 @@ def _write_text(report: GraphReport, stream: TextIO, terminal: Terminal, *, full
     for other in metagraph.other_signatures:
         tensors = [f"{key} {name}" for key, name in other.tensors]
         about = f"{other.kind}: {', '.join(tensors)}" if tensors else other.kind
-        stream.write(f"\n{printable(other.name)} ({printable(about)})\n")
-        stream.write(f"  cannot be called like one of a SavedModel: {printable(other.reason)}\n")
+        stream.write("\n")
+        write_prose(f"{printable(other.name)} ({printable(about)})", stream, terminal)
+        reason = f"  cannot be called like one of a SavedModel: {printable(other.reason)}"
+        write_prose(reason, stream, terminal)
     if report.variables:
         stream.write("\n")
         if report.comparison is not None:
-            stream.write(f"{terminal.style(comparison_text(report.comparison), 'bold')}\n")
+            write_prose(comparison_text(report.comparison), stream, terminal, style="bold")
         _write_variables(report, stream, terminal, full=full)
     elif report.comparison is not None and report.comparison.reason is not None:
-        stream.write(f"\nvariables {comparison_text(report.comparison)}\n")
+        stream.write("\n")
+        write_prose(f"variables {comparison_text(report.comparison)}", stream, terminal)
     table(
         (_folded("collection"), Column("kind"), Column("items", align="right")),
         [(each.key, each.kind, each.size) for each in metagraph.collections],
@@ -193,9 +197,10 @@ def _facts(facts: GraphFacts) -> Iterator[tuple[str, str]]:
 
 
 def _write_signature(signature: Signature, stream: TextIO, terminal: Terminal) -> None:
-    method = f" ({printable(signature.method)})" if signature.method else ""
-    head = terminal.style(f"signature {printable(signature.key)}", "bold")
-    stream.write(f"\n{head}{method}\n")
+    method = f"({printable(signature.method)})" if signature.method else ""
+    head = (f"signature {printable(signature.key)}", "bold")
+    stream.write("\n")
+    write_flow([head, *([(method, "")] if method else [])], stream, terminal)
     for word, tensors in (("in ", signature.inputs), ("out", signature.outputs)):
         for one in tensors:
             about = "operation" if one.dtype == "invalid" and one.shape is None else one.dtype
@@ -203,7 +208,8 @@ def _write_signature(signature: Signature, stream: TextIO, terminal: Terminal) -
                 about += f" {partial_shape(one.shape)}"
             names = ", ".join(map(printable, one.tensors))
             default = ", has a default" if one.has_default else ""
-            stream.write(f"  {word} {printable(one.key)}  {about}  {names}{default}\n")
+            text = f"  {word} {printable(one.key)}  {about}  {names}{default}"
+            write_prose(text, stream, terminal)
 
 
 def _write_variables(

@@ -18,10 +18,11 @@ from ckpttool.render.cells import Column
 from ckpttool.render.console import Terminal
 from ckpttool.render.jsonout import source_document, write_json, write_jsonl
 from ckpttool.render.table import RowFormat, write_rows
-from ckpttool.render.wrap import flow, prose, words
+from ckpttool.render.wrap import words, write_flow, write_prose
 
 # What people are told of; programs are told of all.
 _MAX_OF_A_KIND = 20
+_DEEP = "    "  # before what continues the line of a finding
 _MAX_SCOPES = 8
 # So many findings of a kind are told one by one.
 _FEW = 3
@@ -210,11 +211,11 @@ def _write_for_people(
                 _write_finding(each, report, stream, terminal)
             if not everything and len(found) > _MAX_OF_A_KIND:
                 text = f"  and {len(found) - _MAX_OF_A_KIND} more {code}; -v lists all of them"
-                stream.write(terminal.style(text, "dim") + "\n")
+                write_prose(text, stream, terminal, style="dim")
     if len(verdicts) > 1:
         counts = [f"{verdicts.count(each)} {each}" for each in VERIFY_VERDICTS if each in verdicts]
         text = f"{humanize.counted(len(verdicts), 'checkpoint')}: {', '.join(counts)}"
-        stream.write(terminal.style(text, "dim") + "\n")
+        write_prose(text, stream, terminal, style="dim")
 
 
 def _write_head(report: Report, verdict: VerifyVerdict, stream: TextIO, terminal: Terminal) -> None:
@@ -224,9 +225,9 @@ def _write_head(report: Report, verdict: VerifyVerdict, stream: TextIO, terminal
     summary = _summary(report) + _warned(report)
     told = report.diagnosis.message if report.diagnosis is not None else None
     first, second = (told, summary) if told and verdict == "damaged" else (summary, told)
-    lines = [*flow([*head, *words(first or "")], terminal)]
-    lines += prose(f"  {second}", terminal, style="dim") if second else []
-    stream.write("".join(f"{line}\n" for line in lines))
+    write_flow([*head, *words(first or "")], stream, terminal)
+    if second:
+        write_prose(f"  {second}", stream, terminal, style="dim")
 
 
 def _warned(report: Report) -> str:
@@ -254,20 +255,21 @@ def _write_folded(
         count = len(group.members)
         lines.append(f"      {name}" + (f" × {humanize.number(count)}" if count > 1 else ""))
     for line in lines:
-        stream.write("".join(f"{each}\n" for each in prose(line, terminal)))
+        write_prose(line, stream, terminal)
 
 
 def _write_finding(finding: Finding, report: Report, stream: TextIO, terminal: Terminal) -> None:
     place = _place(finding.path, finding.offset, finding.size, report)
     _write_line(finding, place, stream, terminal)
     if finding.key is not None:
-        stream.write(f"    {printable(object_path(finding.key) or finding.key)}\n")
-    stream.write("".join(f"{each}\n" for each in prose(f"    {finding.message}", terminal)))
+        name = printable(object_path(finding.key) or finding.key)
+        write_prose(f"    {name}", stream, terminal)
+    write_prose(f"    {finding.message}", stream, terminal)
 
 
 def _write_line(finding: Finding, place: str, stream: TextIO, terminal: Terminal) -> None:
-    severity = terminal.style(finding.severity, _STYLES[finding.severity])
-    stream.write(f"  {severity} {finding.code}: {place}\n")
+    severity = (f"  {finding.severity}", _STYLES[finding.severity])
+    write_flow([severity, (f"{finding.code}:", ""), *words(place)], stream, terminal, indent=_DEEP)
 
 
 def _place(path: str, offset: int | None, size: int | None, report: Report) -> str:

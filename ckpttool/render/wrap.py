@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from typing import TextIO
 
 from ckpttool.render.console import Terminal
 
@@ -19,6 +20,8 @@ Piece = tuple[str, str]  # text, and the words for its style
 
 # Not between a number and its unit, and not after the mark that a line starts with.
 _SPACE = re.compile(r"(?<!^\S)(?<!×) (?!(?<=\d )(?:(?:[KMGTPE]i)?B\b|%)|×)")
+_LABEL = 12  # columns of a label
+_ROOMY = 60  # columns of a line that has room under its value
 _SEGMENT = re.compile(r"[^/]*/+|[^/]+")
 
 
@@ -110,6 +113,28 @@ def prose(text: str, terminal: Terminal, *, style: str = "") -> Iterator[str]:
     lead = text[: len(text) - len(text.lstrip(" "))]
     for line in fold(text, terminal.width, indent=lead + INDENT):
         yield terminal.style(line, style)
+
+
+def write_prose(text: str, stream: TextIO, terminal: Terminal, *, style: str = "") -> None:
+    """Write a sentence."""
+    stream.write("".join(f"{line}\n" for line in prose(text, terminal, style=style)))
+
+
+def write_flow(
+    pieces: Iterable[Piece], stream: TextIO, terminal: Terminal, *, indent: str = INDENT
+) -> None:
+    """Write pieces on a line, or on as many as they take."""
+    stream.write("".join(f"{line}\n" for line in flow(pieces, terminal, indent=indent)))
+
+
+def write_fact(
+    label: str, value: str, stream: TextIO, terminal: Terminal, *, style: str = ""
+) -> None:
+    """Write a fact behind its label; what continues it stands under it, where there is room."""
+    narrow = terminal.width is not None and terminal.width < _ROOMY
+    indent = INDENT if narrow else " " * _LABEL
+    pieces = [(f"{label:<{_LABEL - 1}}", "cyan"), *words(value, style)]
+    write_flow(pieces, stream, terminal, indent=indent)
 
 
 def _styled(line: list[Piece], gap: str, terminal: Terminal) -> str:

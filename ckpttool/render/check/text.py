@@ -18,7 +18,7 @@ from ckpttool.render.listing import SCHEMA as LISTING_SCHEMA
 from ckpttool.render.listing import tensor_document
 from ckpttool.render.names import KEY, NameColumns
 from ckpttool.render.table import RowFormat, write_rows
-from ckpttool.render.wrap import flow, words
+from ckpttool.render.wrap import words, write_flow
 
 SCHEMA = "ckpt.check/1"
 
@@ -109,8 +109,7 @@ def _write_for_people(
     elif report.lock is not None:
         about += f" against {report.lock}"
     verdict = [(f"{printable(about)}:", ""), (f"{shown}:", style), *words(summary(report))]
-    for line in flow(verdict, terminal):
-        stream.write(line + "\n")
+    write_flow(verdict, stream, terminal)
     if report.findings:
         stream.write("\n")
         columns = _human_columns(report, names)

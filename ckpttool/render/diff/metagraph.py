@@ -16,6 +16,7 @@ from ckpttool.render.console import Terminal
 from ckpttool.render.diff.json import SCHEMA
 from ckpttool.render.jsonout import write_json, write_jsonl
 from ckpttool.render.table import RowFormat, write_rows
+from ckpttool.render.wrap import write_prose
 
 _LETTERS = {"added": "A", "removed": "D", "changed": "M"}
 _STYLES = {"added": "green", "removed": "red", "changed": "yellow"}
@@ -114,13 +115,14 @@ def _write_for_people(
     diff: MetaGraphDiff, stream: TextIO, terminal: Terminal, *, everything: bool
 ) -> None:
     for mark, path, style in (("---", diff.a, "red"), ("+++", diff.b, "green")):
-        stream.write(terminal.style(f"{mark} {printable(path)}", style) + "\n")
+        write_prose(f"{mark} {printable(path)}", stream, terminal, style=style)
     for pair in diff.graphs:
         if len(diff.graphs) > 1:
             name = printable(", ".join(pair.tags)) or "without tags"
             state = {"a": ": only in A", "b": ": only in B"}.get(pair.presence, "")
             state = ": equal" if pair.equal else state
-            stream.write("\n" + terminal.style(f"MetaGraph {name}{state}", "bold") + "\n")
+            stream.write("\n")
+            write_prose(f"MetaGraph {name}{state}", stream, terminal, style="bold")
         for part in PARTS:
             chosen = [each for each in pair.changes if each.part == part]
             if not chosen:
@@ -135,7 +137,8 @@ def _write_for_people(
             if len(shown) < len(chosen):
                 rest = humanize.number(len(chosen) - len(shown))
                 stream.write(f"  ... {rest} more; --all shows them\n")
-    stream.write("\n" + terminal.style(_summary(diff), "dim") + "\n")
+    stream.write("\n")
+    write_prose(_summary(diff), stream, terminal, style="dim")
 
 
 def _name(change: MetaGraphChange) -> str:

@@ -37,7 +37,7 @@ from ckpttool.render.diff.rows import (
 from ckpttool.render.jsonout import write_json, write_jsonl
 from ckpttool.render.names import NameColumns
 from ckpttool.render.table import RowFormat
-from ckpttool.render.wrap import prose
+from ckpttool.render.wrap import write_flow, write_prose
 
 _ARROW = " → "
 _MARKS = {"added": "+ ", "removed": "- ", "equal": "= ", "unreadable": "! ", "incomparable": "? "}
@@ -111,9 +111,9 @@ def _write_for_people(
     diff: Diff, stream: TextIO, terminal: Terminal, *, everything: bool, by_key: bool
 ) -> None:
     for mark, source, style in (("---", diff.a, "red"), ("+++", diff.b, "green")):
-        head = f"{mark} {printable(source.prefix)}"
-        about = f"  {source.generation}, {source.style}-based"
-        stream.write(terminal.style(head, style) + terminal.style(about, "dim") + "\n")
+        head = (f"{mark} {printable(source.prefix)}", style)
+        about = (f" {source.generation}, {source.style}-based", "dim")
+        write_flow([head, about], stream, terminal)
     for change in CHANGES:
         chosen = [each for each in diff.tensors if each.change == change]
         if change == "renamed":
@@ -131,8 +131,7 @@ def _write_for_people(
         _write_graph(diff.graph, known, stream, terminal, everything=everything)
     if diff.tensors or diff.graph is not None or any(diff.damaged):
         stream.write("\n")
-    for line in prose(_summary(diff), terminal, style="dim"):
-        stream.write(line + "\n")
+    write_prose(_summary(diff), stream, terminal, style="dim")
 
 
 def _write_section(

@@ -21,12 +21,11 @@ from ckpttool.render.console import Terminal
 from ckpttool.render.jsonout import source_document, write_json, write_jsonl
 from ckpttool.render.metagraph import comparison_document, comparison_text
 from ckpttool.render.show.json import SCHEMA
-from ckpttool.render.wrap import flow, prose, words
+from ckpttool.render.wrap import words, write_fact, write_flow, write_prose
 
 # So many scopes are listed before the rest is only counted.
 _MOST_SCOPES = 20
 _MOST_ITEMS = 8
-_LABEL = 12  # columns of the labels
 _COUNTS = (
     Column("tensors", align="right", human=humanize.number),
     Column("parameters", align="right", human=humanize.number),
@@ -58,13 +57,9 @@ def write_summary(
 def _write_text(
     summary: Summary, stream: TextIO, terminal: Terminal, *, full: bool, bars: bool
 ) -> None:
-    stream.write(terminal.style(printable(summary.source.prefix), "bold") + "\n")
-    # A continuation stands under the value, where that leaves enough of a line.
-    indent = " " * (_LABEL if terminal.width is None or terminal.width >= 60 else 2)
+    write_prose(printable(summary.source.prefix), stream, terminal, style="bold")
     for name, value, style in _facts(summary, full=full):
-        label = (f"{name:<{_LABEL - 1}}", "cyan")
-        for line in flow([label, *words(value, style)], terminal, indent=indent):
-            stream.write(line + "\n")
+        write_fact(name, value, stream, terminal, style=style)
     kinds = sorted(summary.kinds, key=lambda group: -group.bytes)
     whole = summary.totals.bytes if bars else 0
     _write_groups("kind", kinds, whole, stream, terminal)
@@ -78,8 +73,7 @@ def _write_text(
     if summary.problems:
         stream.write("\n")
     for problem in summary.problems:
-        for line in flow([("cannot read", "red"), *words(problem)], terminal):
-            stream.write(line + "\n")
+        write_flow([("cannot read", "red"), *words(problem)], stream, terminal)
 
 
 def _facts(summary: Summary, *, full: bool) -> Iterator[tuple[str, str, str]]:
@@ -214,8 +208,7 @@ def _write_groups(
 def _write_lines(lines: Iterable[str], stream: TextIO, terminal: Terminal) -> None:
     stream.write("\n")
     for number, text in enumerate(lines):
-        for line in prose(text, terminal, style="" if number else "bold"):
-            stream.write(line + "\n")
+        write_prose(text, stream, terminal, style="" if number else "bold")
 
 
 def _graph(graph: GraphSummary) -> Iterator[str]:

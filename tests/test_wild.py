@@ -24,10 +24,10 @@ pytestmark = pytest.mark.skipif(not ARTEFACTS, reason="the artefacts of others a
 
 # The words with which a command refuses an artefact, or says what it is.
 NO_FILE = "not a file of a checkpoint"
+FROZEN = "it is a GraphDef, such as a frozen graph"
 NO_METAGRAPH = "that are not a tensorflow.MetaGraphDef"
 NO_GRAPH = "a checkpoint without a MetaGraph"
 NO_CHECKPOINT = "a MetaGraph without its checkpoint"
-NOT_BELOW = "no checkpoint in the folder or below it"
 NO_VARIABLES = "the SavedModel has no variables"
 NO_DATA = "data shard is missing"
 NO_SHARD = "the data shard is missing"
@@ -84,11 +84,11 @@ def refused(*reasons: str) -> Answer:
 def looked_at(path: str, kind: str, what: str) -> Answer:
     """Return what a command that only looks has to answer, and with which words."""
     if kind in ("graphdef", "foreign"):
-        return refused(NO_METAGRAPH if what in (*OF_GRAPHS, "show") else NO_FILE, NO_FILE)
+        return refused(NO_METAGRAPH if what in (*OF_GRAPHS, "show") else NO_FILE, NO_FILE, FROZEN)
     if kind == "meta" and is_alone(path):
         return DONE if what in (*OF_GRAPHS, "show") else refused(NO_CHECKPOINT)
     if path in BARE_SAVED_MODELS:
-        answers = {"ls -d": NOT_BELOW, "show --stats": "there are no tensors"}
+        answers = {"ls -d": NO_VARIABLES, "show --stats": "there are no tensors"}
         return refused(answers[what]) if what in answers else DONE
     if what in OF_GRAPHS and not has_graph(path, kind):
         return refused(NO_GRAPH)
@@ -102,7 +102,7 @@ def looked_at(path: str, kind: str, what: str) -> Answer:
 def made_of(path: str, kind: str, how: str) -> Answer:
     """Return what a command that makes another has to answer."""
     if kind in ("graphdef", "foreign"):
-        return refused(NO_FILE)
+        return refused(NO_FILE, FROZEN)
     if kind == "meta" and is_alone(path):
         return refused(NO_CHECKPOINT)
     if path in BARE_SAVED_MODELS:
@@ -169,7 +169,7 @@ def test_looking(path: str) -> None:
         assert not outcome.out if outcome.code == 2 else outcome.out
     outcome = run("diff", WILD / path, WILD / path)
     if kind in ("graphdef", "foreign"):
-        agree(outcome, refused(NO_FILE, NO_METAGRAPH))
+        agree(outcome, refused(NO_FILE, NO_METAGRAPH, FROZEN))
     elif path in BARE_SAVED_MODELS or kind == "meta":
         agree(outcome, DONE)
     else:

@@ -302,6 +302,7 @@ def _saved_model(typed: str, folder: str) -> Location:
             raise MissingFileError(
                 "the SavedModel has data shards, but no 'variables.index'", path=typed
             )
+        graph = graph_file_of(folder)
         return Location(
             typed,
             prefix=os.path.join(variables, "variables"),
@@ -309,11 +310,19 @@ def _saved_model(typed: str, folder: str) -> Location:
             address="saved_model",
             folder=folder or os.curdir,
             saved_model=folder or os.curdir,
-            meta_path=graph_file_of(folder),
-            warnings=(NO_VARIABLES,),
+            meta_path=graph,
+            warnings=(NO_VARIABLES, *_stand_in(graph)),
             bare=True,
         )
     return _location(typed, found, "saved_model", folder=folder or os.curdir)
+
+
+def _stand_in(graph: str | None) -> tuple[str, ...]:
+    """Return a warning if the graph of a SavedModel is only a pointer to it."""
+    from ckpttool.storage.foreign import foreign_file
+
+    found = None if graph is None else foreign_file(graph)
+    return () if found is None else (f"'{graph}' is {found}",)
 
 
 def _session_bundle(typed: str, folder: str) -> Location:

@@ -17,6 +17,9 @@ _POINTER = re.compile(
     rb"version https://git-lfs\.github\.com/spec/v\d+\n(?:(?:[^\n]*\n)*?size (\d{1,19})\n)?"
 )
 _PRODUCER = re.compile(rb"\x08[\x03-\x20]\x12(.)", re.DOTALL)  # of ONNX: version, producer
+# Of a GraphDef: a node, its name, and the name of its op, in which there is nothing else.
+_NODE = re.compile(rb"\n[\x80-\xff]{0,4}[\x00-\x7f]\n([\x01-\x7f])", re.DOTALL)
+_OP = re.compile(rb"\x12([\x01-\x7f])(_?[A-Z][0-9A-Za-z_]*)")
 _PAGE = re.compile(rb"\s*<(?:!doctype html|html|\?xml)", re.IGNORECASE)
 
 
@@ -111,6 +114,10 @@ def _tensors(head: bytes, size: int) -> Foreign | None:
     producer = _PRODUCER.match(head)
     if producer and head[4 : 4 + producer[1][0]].isascii() and size > 64:
         return Foreign("an ONNX model", "the package onnx reads it")
+    node = _NODE.match(head)
+    op = _OP.match(head, node.end() + node[1][0]) if node else None
+    if op and len(op[2]) >= op[1][0]:
+        return Foreign("a GraphDef, such as a frozen graph", "its weights are constants in it")
     return None
 
 

@@ -308,6 +308,12 @@ class TestSavedModel:
         found = locate(model)
         assert found.bare and found.warnings == ("the SavedModel has no variables",)
         assert (found.saved_model, found.meta_path) == (str(model), f"{model}/saved_model.pb")
+        size = (model / "saved_model.pb").stat().st_size
+        (model / "saved_model.pb").write_text(
+            f"version https://git-lfs.github.com/spec/v1\noid sha256:{'7' * 64}\nsize {size}\n"
+        )
+        (_, warning) = locate(model).warnings
+        assert "is a pointer of Git LFS" in warning and warning.endswith("git lfs pull")
 
     def test_data_without_their_index(self, model: Path) -> None:
         (model / "variables" / "variables.index").unlink()

@@ -64,6 +64,10 @@ KNOWN = {
     "pickle": (pickle.dumps({"w": [1.0]}), "a Python pickle"),
     "GGUF": (b"GGUF" + struct.pack("<IQQ", 3, 0, 0), "GGUF"),
     "ONNX": (b"\x08\x08\x12\x07pytorch\x1a\x051.7.0" + bytes(60), "an ONNX model"),
+    "frozen graph": (
+        b"\n\x16\n\x05Input\x12\x0bPlaceholder*\x00" + bytes(8),
+        "a GraphDef, such as a frozen graph; its weights are constants in it",
+    ),
     "TensorFlow Lite": (b"\x1c\0\0\0TFL3" + bytes(30), "TensorFlow Lite"),
     "gzip": (gzip.compress(b"x"), "a gzip file; unpack it first"),
     "tar": (tarred(), "a tar archive; unpack it first"),

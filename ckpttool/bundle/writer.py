@@ -266,12 +266,13 @@ class BundleWriter:
     def _check_written(self) -> None:
         written = BundleIndex(self.prefix)
         expected = {decode_text(key): entry for key, entry in self._entries.items()}
+        found = dict(written.entries.items())
         slices = {
             encode_slice_key(encode_text(key), part)
-            for key in written.entries
+            for key, entry in found.items()
+            if entry.slices
             for part, _ in written.slice_entries(key)
         }
-        found = dict(written.entries.items())
         if written.header != self._header or len(found) + len(slices) != len(expected):
             raise CorruptError("the index does not read back as written", path=written.path)
         for key, entry in found.items():

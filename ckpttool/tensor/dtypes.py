@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -147,6 +148,11 @@ def dtype_of_array(array: np.ndarray[Any, Any]) -> DType:
 
         variant = array.size and all(isinstance(item, VariantElement) for item in array.flat)
         return VARIANT if variant else STRING
+    return _dtype_of_numbers(dtype)
+
+
+@lru_cache(maxsize=256)  # the name of a NumPy dtype is put together anew each time
+def _dtype_of_numbers(dtype: np.dtype[Any]) -> DType:
     found = _BY_NAME.get(dtype.names[0] if dtype.names else dtype.name)
     if found is None or found.size is None or (dtype.names and found.numpy_dtype != dtype):
         raise TypeError(f"no TensorFlow dtype for NumPy's {dtype}")

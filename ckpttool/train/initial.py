@@ -17,6 +17,8 @@ from ckpttool.tensor.values import string_bytes, to_array
 if TYPE_CHECKING:
     from ckpttool.tensor.values import Array
 
+# Python's types by the names of TensorFlow, where NumPy takes them for others.
+_TYPES: dict[object, str] = {float: "float32", object: "string"}
 _INT32 = range(-(1 << 31), 1 << 31)
 _INT64 = range(-(1 << 63), 1 << 63)
 _PYTHON = (bool, int, float, complex, str, bytes)
@@ -33,6 +35,8 @@ def as_dtype(dtype: object) -> DType:
     if isinstance(dtype, DType):
         return dtype
     name = dtype if isinstance(dtype, str) else getattr(dtype, "name", None)
+    if isinstance(dtype, type):
+        name = _TYPES.get(dtype)
     if isinstance(name, str):
         try:
             return dtype_of_name(name)

@@ -20,7 +20,7 @@ import numpy as np
 
 from ckpttool.errors import InvalidTensorError, UntrackableError
 from ckpttool.objects.keys import VARIABLE_VALUE
-from ckpttool.tensor.dtypes import dtype_of_array
+from ckpttool.tensor.dtypes import DType, dtype_of_array
 from ckpttool.train.adoption import is_array_like, view_of
 from ckpttool.train.trackable import Trackable, ValueSpec, tracking
 
@@ -146,14 +146,17 @@ class PlainArray(Trackable):
         return self._name
 
     def _trackable_values(self) -> Mapping[str, ValueSpec]:
-        try:
-            dtype = dtype_of_array(view_of(self.value))
-        except TypeError as error:
-            raise InvalidTensorError(f"'{self._name}': {error}") from error
-        return {VARIABLE_VALUE: ValueSpec(dtype, None)}
+        return {VARIABLE_VALUE: ValueSpec(self._view()[1], None)}
 
     def _trackable_read(self) -> Mapping[str, Array]:
-        return {VARIABLE_VALUE: view_of(self.value)}
+        return {VARIABLE_VALUE: self._view()[0]}
+
+    def _view(self) -> tuple[Array, DType]:
+        try:
+            array = view_of(self.value)
+            return array, dtype_of_array(array)
+        except TypeError as error:
+            raise InvalidTensorError(f"'{self._name}': {error}") from error
 
     def _trackable_assign(self, values: Mapping[str, Array]) -> None:
         value = values[VARIABLE_VALUE]

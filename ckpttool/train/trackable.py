@@ -35,7 +35,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 from weakref import WeakKeyDictionary
 
 from ckpttool.errors import ContainerChangedError
@@ -85,6 +85,9 @@ class ValueSpec:
         return dtype == self.dtype and (self.shape is None or shape_fits(self.shape, shape))
 
 
+PendingSlots: TypeAlias = "WeakKeyDictionary[Trackable, dict[str, list[PendingRestore]]]"
+
+
 class Tracking:
     """The state of one tracked object.
 
@@ -96,16 +99,21 @@ class Tracking:
         update_number: of the newest load that restored the object; -1 at first.
     """
 
-    __slots__ = ("edges", "inherited", "pending", "pending_slots", "update_number")
+    __slots__ = ("_pending_slots", "edges", "inherited", "pending", "update_number")
 
     def __init__(self) -> None:
         self.edges: dict[str, Trackable] = {}
         self.pending: dict[str, list[PendingRestore]] = {}
         self.inherited: list[PendingRestore] = []
-        self.pending_slots: WeakKeyDictionary[Trackable, dict[str, list[PendingRestore]]] = (
-            WeakKeyDictionary()
-        )
+        self._pending_slots: PendingSlots | None = None
         self.update_number = -1
+
+    @property
+    def pending_slots(self) -> PendingSlots:
+        """Made on first use: few objects own slots."""
+        if self._pending_slots is None:
+            self._pending_slots = WeakKeyDictionary()
+        return self._pending_slots
 
     def __reduce__(self) -> tuple[object, ...]:
         # A copy has the edges, those of its own; what is pending belongs to the program that

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +16,8 @@ from ckpttool.train.trackable import OpenShape, Trackable, ValueSpec, shape_fits
 
 if TYPE_CHECKING:
     from ckpttool.tensor.values import Array
+
+_NO_EDGES: Mapping[str, Trackable] = MappingProxyType({})
 
 
 class Variable(Trackable):
@@ -164,6 +167,9 @@ class Variable(Trackable):
     @property
     def _trackable_full_name(self) -> str:
         return self.full_name
+
+    def _trackable_edges(self) -> Mapping[str, Trackable]:
+        return _NO_EDGES  # without the state that an object with edges has
 
     def _trackable_values(self) -> Mapping[str, ValueSpec]:
         return {VARIABLE_VALUE: ValueSpec(self._dtype, self._shape)}

@@ -180,3 +180,17 @@ def test_nodes_do_not_outlive_their_objects() -> None:
     del root
     gc.collect()
     assert len(plain._nodes) == before
+
+
+class Opaque:
+    """An array that gives no values, as the random keys of JAX."""
+
+    dtype, shape = "key<fry>", ()
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        raise TypeError("a random key cannot be converted")
+
+
+def test_arrays_without_values_are_named() -> None:
+    with pytest.raises(InvalidTensorError, match=r"^key 'a/rng': 'rng': a random key cannot"):
+        values(track({"a": {"rng": Opaque()}}))

@@ -137,3 +137,20 @@ def test_as_numbers_and_arrays() -> None:
     assert isinstance(Variable(1.0).numpy(), np.float32)
     assert variable != Variable([1.0, 2.0])
     assert len({variable, variable}) == 1
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        (float, "float32"),
+        (bool, "bool"),
+        (complex, "complex128"),
+        (np.float16, "float16"),
+        (np.dtype(">i8"), "int64"),
+        (ml_dtypes.bfloat16, "bfloat16"),
+        ("int4", "int4"),
+        (Variable(0, dtype="uint8").dtype, "uint8"),
+    ],
+)
+def test_dtypes_that_are_given(given: Any, name: str) -> None:
+    assert Variable(1 if name.startswith(("u", "int")) else True, dtype=given).dtype.name == name

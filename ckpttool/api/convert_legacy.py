@@ -113,20 +113,31 @@ class Conversions(Answer):
         results = (each.result for each in self.done)
         return [each for each in results if isinstance(each, ExportReceipt)]
 
-    def write_changes(self, format: str, stream: TextIO, terminal: Terminal) -> None:
-        """Write what became of tensors, or of the signatures of exports.
+    def write_changes(
+        self, format: str, stream: TextIO, terminal: Terminal, *, everything: bool = False
+    ) -> None:
+        """Write what became of tensors, in a table by scope, or of the signatures of exports.
 
         Args:
             format: "json" or one of the row formats.
             stream: where to.
             terminal: what `stream` is.
+            everything: list every tensor in a table too.
         """
         dry_run, state = self.dry_run, self.state
         if self._exports:
             write_exports(self._exports, format, stream, terminal, dry_run=dry_run)
         else:
             found = self._checkpoints
-            write_conversions(found, format, stream, terminal, dry_run=dry_run, state=state)
+            write_conversions(
+                found,
+                format,
+                stream,
+                terminal,
+                dry_run=dry_run,
+                state=state,
+                everything=everything,
+            )
 
     def _document(self) -> Mapping[str, object]:
         if self._exports:

@@ -89,15 +89,18 @@ class Outcome(Answer):
         receipt = None if self.dry_run else self.receipt
         return Changed(self._plan, receipt, self.source, self.destination)
 
-    def write_changes(self, format: str, stream: TextIO, terminal: Terminal) -> None:
-        """Write what became of each tensor.
+    def write_changes(
+        self, format: str, stream: TextIO, terminal: Terminal, *, everything: bool = False
+    ) -> None:
+        """Write what became of each tensor, in a table by scope.
 
         Args:
             format: "json" or one of the row formats.
             stream: where to.
             terminal: what `stream` is.
+            everything: list every tensor in a table too.
         """
-        write_changes(self.changed, self.command, format, stream, terminal)
+        write_changes(self.changed, self.command, format, stream, terminal, everything=everything)
 
     def _document(self) -> Mapping[str, Any]:
         return changes_document(self.changed, self.command)
@@ -167,7 +170,9 @@ class Outcomes(Answer, Sequence[Outcome]):
     def __len__(self) -> int:
         return len(self._done)
 
-    def write_changes(self, format: str, stream: TextIO, terminal: Terminal) -> None:
+    def write_changes(
+        self, format: str, stream: TextIO, terminal: Terminal, *, everything: bool = False
+    ) -> None:
         """Write what became of each tensor; arguments as of `Outcome.write_changes`."""
         changed = [each.changed for each in self]
         write_folder_changes(
@@ -178,6 +183,7 @@ class Outcomes(Answer, Sequence[Outcome]):
             terminal,
             dry_run=self.dry_run,
             state=self.state,
+            everything=everything,
         )
 
     def _document(self) -> Mapping[str, Any]:

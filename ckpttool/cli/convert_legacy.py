@@ -176,4 +176,6 @@ def command(
         )
     for note in outcome.notes:
         settings.tell(note)
-    outcome.write_changes(format, sys.stdout, settings.terminal())
+    outcome.write_changes(
+        format, sys.stdout, settings.terminal(), everything=settings.verbosity > 0
+    )

@@ -148,7 +148,13 @@ def command(
     if not quiet and rename_map != "-":
         terminal = settings.terminal()
         render.write_diff(
-            found, format, sys.stdout, terminal, view=view, everything=all, by_key=by_key
+            found,
+            format,
+            sys.stdout,
+            terminal,
+            view=view,
+            everything=all or settings.verbosity > 0,
+            by_key=by_key,
         )
     for problem in found.problems:
         complain(str(problem))

@@ -175,7 +175,9 @@ def carry_out(
 
         how: Writing = {**destination.how, "on_wait": settings.tell, "on_progress": bar}
         outcome = each(how, tell) if ckpt is None else one(ckpt, how)
-    outcome.write_changes(format, sys.stdout, settings.terminal())
+    outcome.write_changes(
+        format, sys.stdout, settings.terminal(), everything=settings.verbosity > 0
+    )
     sys.stdout.flush()
     for note in outcome.notes:
         settings.tell(note)

@@ -13,13 +13,13 @@ from ckpttool.render.cells import Column
 from ckpttool.render.console import Terminal
 from ckpttool.render.jsonout import write_json
 from ckpttool.render.surgery import (
-    FOLDER_COLUMNS,
     Changed,
     change_parts,
     outcome,
     plan_members,
     receipt_document,
     total_before,
+    write_folder_rows,
 )
 from ckpttool.render.table import RowFormat, write_rows
 from ckpttool.surgery.export.saved_model import ExportReceipt
@@ -76,6 +76,7 @@ def write_conversions(
     *,
     dry_run: bool,
     state: str | None,
+    everything: bool = False,
 ) -> None:
     """Write what became of the tensors of checkpoints.
 
@@ -86,16 +87,13 @@ def write_conversions(
         terminal: what `stream` is.
         dry_run: whether nothing was written.
         state: path of the state file that was written for a folder.
+        everything: list every tensor in a table too.
     """
-    if format != "json":
-        rows = (
-            (c.key, c.action, c.new_key, c.kind, c.bytes, each.source.prefix)
-            for each in done
-            for c in each.plan.changes
-        )
-        write_rows(rows, FOLDER_COLUMNS, cast(RowFormat, format), stream, terminal=terminal)
-        return
-    write_json(checkpoints_document(done, dry_run=dry_run, state=state), stream)
+    if format == "json":
+        write_json(checkpoints_document(done, dry_run=dry_run, state=state), stream)
+    else:
+        changed = [_changed(each, dry_run=dry_run) for each in done]
+        write_folder_rows(changed, format, stream, terminal, everything=everything)
 
 
 def checkpoints_document(
@@ -107,13 +105,15 @@ def checkpoints_document(
             "result": "checkpoint",
             "generation": each.generation,
             "style": each.style,
-            **plan_members(
-                Changed(each.plan, None if dry_run else each.receipt, each.source, each.prefix)
-            ),
+            **plan_members(_changed(each, dry_run=dry_run)),
         }
         for each in done
     ]
     return {"schema": SCHEMA, "dry_run": dry_run, "state": state, "conversions": conversions}
+
+
+def _changed(done: ConvertedCheckpoint, *, dry_run: bool) -> Changed:
+    return Changed(done.plan, None if dry_run else done.receipt, done.source, done.prefix)
 
 
 def checkpoint_line(done: ConvertedCheckpoint, *, dry_run: bool) -> str:

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import TextIO, cast
 
+from ckpttool.printable import printable
 from ckpttool.query.source import Source
 from ckpttool.render import humanize
+from ckpttool.render.aligned import write_table
 from ckpttool.render.cells import Column, kind_style
 from ckpttool.render.console import Terminal
+from ckpttool.render.folded import ARROW, drop_rows, edge_rows, fold_moves, plan_moves
 from ckpttool.render.jsonout import source_document, write_json
 from ckpttool.render.table import RowFormat, write_rows
+from ckpttool.render.wrap import write_prose
+from ckpttool.surgery.edge_notes import silent_edges
 from ckpttool.surgery.plan import Change, Plan
 from ckpttool.surgery.writing.receipt import Receipt
 
@@ -45,9 +51,15 @@ class Changed:
 
 
 def write_changes(
-    changed: Changed, command: str, format: str, stream: TextIO, terminal: Terminal
+    changed: Changed,
+    command: str,
+    format: str,
+    stream: TextIO,
+    terminal: Terminal,
+    *,
+    everything: bool = False,
 ) -> None:
-    """Write what becomes of each tensor.
+    """Write what becomes of each tensor, in a table by scope.
 
     Args:
         changed: the checkpoint.
@@ -55,9 +67,12 @@ def write_changes(
         format: "json" or one of the row formats.
         stream: where to.
         terminal: what `stream` is.
+        everything: list every tensor in a table too.
     """
     if format == "json":
         write_json(changes_document(changed, command), stream)
+    elif format == "table" and not everything:
+        write_scopes([changed], stream, terminal)
     else:
         rows = ((c.key, c.action, c.new_key, c.kind, c.bytes) for c in changed.plan.changes)
         write_rows(rows, CHANGE_COLUMNS, cast(RowFormat, format), stream, terminal=terminal)
@@ -72,6 +87,7 @@ def write_folder_changes(
     *,
     dry_run: bool,
     state: str | None,
+    everything: bool = False,
 ) -> None:
     """Write what becomes of the tensors of a folder's checkpoints.
 
@@ -83,16 +99,80 @@ def write_folder_changes(
         terminal: what `stream` is.
         dry_run: whether nothing was written.
         state: path of the state file that was written.
+        everything: list every tensor in a table too.
     """
     if format == "json":
         write_json(folder_document(done, command, dry_run=dry_run, state=state), stream)
     else:
+        write_folder_rows(done, format, stream, terminal, everything=everything)
+
+
+def write_folder_rows(
+    done: Sequence[Changed], format: str, stream: TextIO, terminal: Terminal, *, everything: bool
+) -> None:
+    """Write what becomes of the tensors of several checkpoints, except as JSON."""
+    if format == "table" and not everything:
+        write_scopes(done, stream, terminal)
+        return
+    rows = (
+        (c.key, c.action, c.new_key, c.kind, c.bytes, each.source.prefix)
+        for each in done
+        for c in each.plan.changes
+    )
+    write_rows(rows, FOLDER_COLUMNS, cast(RowFormat, format), stream, terminal=terminal)
+
+
+def write_scopes(done: Sequence[Changed], stream: TextIO, terminal: Terminal) -> None:
+    """Write the renamed scopes, what is dropped by scope and kind, and edges that no key shows.
+
+    Checkpoints to which the same happens share their rows.
+    """
+    groups: dict[_Summary, list[str]] = {}
+    for each in done:
+        groups.setdefault(_Summary.of(each.plan), []).append(os.path.basename(each.source.prefix))
+    first = True
+    for summary, names in groups.items():
+        tables = [
+            (rows, columns) for rows, columns in zip(summary.rows, _TABLES, strict=True) if rows
+        ]
+        if len(done) > 1 and tables:
+            stream.write("" if first else "\n")
+            listed = ", ".join(map(printable, names))
+            first = True
+            write_prose(f"{listed}:", stream, terminal, style="bold")
+        for rows, columns in tables:
+            stream.write("" if first else "\n")
+            first = False
+            write_table(rows, columns, stream, terminal)
+        if summary.left_out:
+            stream.write(terminal.style(f"  and {summary.left_out} more; -v lists all", "dim"))
+            stream.write("\n")
+
+
+_TENSORS = Column("tensors", align="right", human=humanize.number)
+_TABLES = (
+    (Column("renamed", fold=True, style="cyan"), _TENSORS),
+    (Column("dropped", fold=True, style="red"), Column("kind", style=kind_style), _TENSORS, _BYTES),
+    (Column("object graph", fold=True, style="yellow"), Column("", fold=True)),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Summary:
+    """The rows of `_TABLES`, and how many of the first are left out."""
+
+    rows: tuple[tuple[tuple[object, ...], ...], ...]
+    left_out: int
+
+    @classmethod
+    def of(cls, plan: Plan) -> _Summary:
+        moves, left_out = fold_moves(plan_moves(plan))
         rows = (
-            (c.key, c.action, c.new_key, c.kind, c.bytes, each.source.prefix)
-            for each in done
-            for c in each.plan.changes
+            tuple((f"{move.old}{ARROW}{move.new}", move.tensors) for move in moves),
+            tuple(drop_rows(plan)),
+            tuple(edge_rows(plan)),
         )
-        write_rows(rows, FOLDER_COLUMNS, cast(RowFormat, format), stream, terminal=terminal)
+        return cls(rows, left_out)
 
 
 def changes_document(changed: Changed, command: str) -> dict[str, object]:
@@ -123,6 +203,10 @@ def plan_members(changed: Changed) -> dict[str, object]:
         "changes": map(_change_document, changes),
         "kept": len(plan.tensors),
         "by_kind": _by_kind(changes),
+        "moves": [
+            {"old": move.old, "new": move.new, "tensors": move.tensors} for move in plan_moves(plan)
+        ],
+        "edges": [{"path": old, "new_path": new} for old, new in silent_edges(plan)],
         "written": receipt_document(receipt) if receipt is not None else None,
         "notes": list(plan.notes if receipt is None else receipt.notes),
     }

@@ -1,12 +1,12 @@
-"""Notes on changes of the object graph by a rename that no tensor's key shows."""
+"""Changes of the object graph that no tensor's key shows."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from ckpttool.checkpoint.nearest import listed
 from ckpttool.objects.graph import ObjectGraph
-from ckpttool.objects.keys import escape, object_path
+from ckpttool.objects.keys import escape, object_path, split_key
 from ckpttool.surgery.plan import Plan
 
 _SHOWN = 5
@@ -20,7 +20,7 @@ def with_edge_notes(plan: Plan, before: ObjectGraph) -> Plan:
     if after is None or after is before:
         return plan
     notes = []
-    silent = _silent(plan, before, after)
+    silent = _renamed(plan, before, after)
     if silent:
         shown = ", ".join(f"'{old}' to '{new}'" for old, new in silent[:_SHOWN])
         more = f" and {len(silent) - _SHOWN} more" if len(silent) > _SHOWN else ""
@@ -32,8 +32,39 @@ def with_edge_notes(plan: Plan, before: ObjectGraph) -> Plan:
     return plan.with_notes(*notes)
 
 
-def _silent(plan: Plan, before: ObjectGraph, after: ObjectGraph) -> list[tuple[str, str]]:
-    """Return the old and new paths of changed edges that no key shows."""
+def silent_edges(plan: Plan) -> list[tuple[str, str | None]]:
+    """Return the edges of a plan's source that change although no key shows it.
+
+    Returns:
+        The path of each in the source, and its new path; None if it is removed. Of removed edges
+        those below another are left out.
+    """
+    before, after = plan.source.object_graph, plan.graph
+    if before is None or after is None or not plan.graph_changed:
+        return []
+    told = _told(plan)
+    found = [(old, new) for old, new in _moved(before, after) if old not in told]
+    gone = {old for old, new in found if new is None}
+    return [(old, new) for old, new in found if new or old.rpartition("/")[0] not in gone]
+
+
+def _told(plan: Plan) -> set[str]:
+    """Return the paths of all objects above tensors that are renamed or dropped."""
+    told: set[str] = set()
+    for change in plan.changes:
+        parts = split_key(change.key)
+        paths = ["/".join(parts.path)] if parts is not None else [change.key]
+        if parts is not None and parts.slot is not None:
+            paths.append("/".join(parts.slot.optimizer))
+        for path in paths:
+            while path and path not in told:
+                told.add(path)
+                path = path.rpartition("/")[0]
+    return told
+
+
+def _renamed(plan: Plan, before: ObjectGraph, after: ObjectGraph) -> list[tuple[str, str]]:
+    """Return the old and new paths of renamed edges that no key shows."""
     told = set()
     for tensor in plan.tensors:
         if tensor.key != tensor.source_key:
@@ -41,6 +72,11 @@ def _silent(plan: Plan, before: ObjectGraph, after: ObjectGraph) -> list[tuple[s
             while path and path not in told:
                 told.add(path)
                 path = path.rpartition("/")[0]
+    return [(old, new) for old, new in _moved(before, after) if new and old not in told]
+
+
+def _moved(before: ObjectGraph, after: ObjectGraph) -> Iterator[tuple[str, str | None]]:
+    """Yield the old path of each edge that is no more, and the new one of its object if any."""
     changed = _changed(before, after)
     old, new = _edges(before, changed), _edges(after, changed)
     added: dict[int, list[_Edge]] = {}
@@ -48,14 +84,9 @@ def _silent(plan: Plan, before: ObjectGraph, after: ObjectGraph) -> list[tuple[s
         added.setdefault(edge[2], []).append(edge)
     for edges in added.values():
         edges.sort(key=lambda edge: new[edge], reverse=True)
-    found = []
     for edge in sorted(old.keys() - new.keys(), key=lambda edge: old[edge]):
         others = added.get(edge[2])
-        if others:
-            path = new[others.pop()]
-            if old[edge] not in told:
-                found.append((old[edge], path))
-    return found
+        yield old[edge], new[others.pop()] if others else None
 
 
 def _changed(before: ObjectGraph, after: ObjectGraph) -> list[int]:

@@ -144,13 +144,14 @@ def test_rows(form: str) -> None:
     with renamed(SAVER) as plan:
         shown = text(plan, form)
         for change in plan.changes:
-            assert change.key in shown.replace("\\_", "_")
+            assert change.key in shown.replace("\\_", "_") or form == "table"
     lines = shown.splitlines()
     heads = {
         "plain": "key\taction\tnew_key\tkind\tbytes",
         "csv": "key,action,new_key,kind,bytes",
         "markdown": "| key | action | new key | kind | bytes |",
         "names": "beta1_power",
+        "table": "renamed                      tensors",
     }
     if form in heads:
         assert lines[0] == heads[form]
@@ -162,6 +163,42 @@ def test_rows(form: str) -> None:
             "kind": "optimizer",
             "bytes": 4,
         }
+
+
+def test_a_table_of_everything() -> None:
+    stream = io.StringIO()
+    with renamed(SAVER) as plan:
+        changed = Changed(plan, None, Source.of(plan.source), None)
+        write_changes(changed, "rename", "table", stream, PLAIN, everything=True)
+        assert all(change.key in stream.getvalue() for change in plan.changes)
+    assert stream.getvalue().split()[:6] == ["key", "action", "new", "key", "kind", "bytes"]
+
+
+def test_the_table_of_a_plan_that_changes_nothing() -> None:
+    with planned(SAVER) as plan:
+        assert text(plan, "table") == ""
+
+
+def test_scopes_and_edges() -> None:
+    """Edges that no key shows are told, too."""
+    with planned(GUIDE) as plan:
+        plan = rename(plan, {"net": "model"})
+        assert text(plan, "table").splitlines()[1].split() == ["net", "→", "model", "6"]
+        found = document(plan, None, "rename")
+        assert found["moves"] == [{"old": "net", "new": "model", "tensors": 6}]
+        assert found["edges"] == []
+    with planned("v2/tf2.21/keras3_compiled/ckpt-1") as plan:
+        weights = select_drops(plan, only_kinds=frozenset({"weight"}))
+        plan = drop_tensors(plan, weights)
+        lines = text(plan, "table", command="prune").splitlines()
+        assert "model/optimizer/_variables      slot             8  208 B" in lines
+        assert "model/optimizer/_velocities   removed" in lines
+        edges = document(plan, None, "prune")["edges"]
+        assert {"path": "model/optimizer/_velocities", "new_path": None} in edges
+        renames = rename(Plan.of(plan.source), {"model/optimizer/_velocities": "model/optimizer/v"})
+        edges = document(renames, None, "rename")["edges"]
+        assert edges == [{"path": "model/optimizer/_velocities", "new_path": "model/optimizer/v"}]
+        assert "model/optimizer/_velocities  now model/optimizer/v" in text(renames, "table")
 
 
 def test_odd_names_are_printable_in_rows() -> None:

@@ -37,9 +37,14 @@ _MIXED = _Mixed()
 
 def place_of(row: TensorRow, *, by_key: bool = False) -> TensorPlace:
     """Return where a tensor is, or with `by_key` its key alone."""
-    parts = split_key(row.key) if row.object_path is not None and not by_key else None
+    return place_of_key(row.key, by_key=by_key or row.object_path is None)
+
+
+def place_of_key(key: str, *, by_key: bool) -> TensorPlace:
+    """Return where the tensor with a key is, or with `by_key` the key alone."""
+    parts = None if by_key else split_key(key)
     if parts is None:
-        return TensorPlace(row.key)
+        return TensorPlace(key)
     path = "/".join(parts.path)
     return TensorPlace(path, "/".join(parts.slot.optimizer) if parts.slot is not None else None)
 
@@ -62,16 +67,28 @@ def find_moves(
         for each in tensors
         if each.a is not None and each.b is not None
     ]
+    return moves_of(renames, (place_of(row, by_key=by_key) for row in staying))
+
+
+def moves_of(
+    renames: Sequence[tuple[TensorPlace, TensorPlace, bool]], staying: Iterable[TensorPlace]
+) -> list[ScopeMove]:
+    """Sum renames up, as `find_moves` does.
+
+    Args:
+        renames: old place, new place, and whether it is a guess.
+        staying: places that are the same on both sides.
+    """
     if not renames:
         return []
     scopes: dict[str, str | _Mixed] = {}
-    kept = {path for row in staying for path in _paths(place_of(row, by_key=by_key))}
-    taken = {scope for path in kept for scope in _scopes(path)}
+    kept = {path for place in staying for path in _paths(place)}
+    taken = {scope for path in kept for scope in scopes_of(path)}
     scopes |= dict.fromkeys(taken, _MIXED)
     steps = {step for old, new, _ in renames for step in _steps(old, new)}
     for old, new in steps:
         if old == new:
-            scopes |= dict.fromkeys(_scopes(old), _MIXED)
+            scopes |= dict.fromkeys(scopes_of(old), _MIXED)
     for old, new in steps:
         if old != new:
             for scope, moved in _implied(old, new):
@@ -84,7 +101,7 @@ def find_moves(
             scope, moved = next(
                 (
                     (scope, found)
-                    for scope in _scopes(old)
+                    for scope in scopes_of(old)
                     if isinstance(found := scopes[scope], str)
                 ),
                 (old, new),
@@ -95,7 +112,7 @@ def find_moves(
 
 def apply_moves(moves: dict[str, str], path: str) -> str:
     """Return the new path by the longest scope that moved; itself if none did."""
-    for scope in reversed(list(_scopes(path))):
+    for scope in reversed(list(scopes_of(path))):
         new = moves.get(scope)
         if new is not None:
             return new + path[len(scope) :]
@@ -128,7 +145,7 @@ def rename_map(
     if not by_key:
         pairs = [(row, new) for row, new in pairs if _can_become(row, new)]
     going = {path for row, _ in pairs for path in _paths(place_of(row, by_key=by_key))}
-    scopes = {scope for path in going for scope in _scopes(path)}
+    scopes = {scope for path in going for scope in scopes_of(path)}
     rules = {move.old: move.new for move in moves if move.old in scopes}
     wanted: dict[str, str | None] = {}
     for row, new in (*((row, None) for row in others), *((row, row) for row in staying), *pairs):
@@ -166,7 +183,7 @@ def _counted(
     guessed = dict.fromkeys(moves, 0)
     for old, new, guess in renames:
         path = old.path if old.path != new.path else old.optimizer or old.path
-        scope = next((s for s in reversed(list(_scopes(path))) if s in moves), None)
+        scope = next((s for s in reversed(list(scopes_of(path))) if s in moves), None)
         if scope is not None:
             tensors[scope] += 1
             guessed[scope] += guess
@@ -186,7 +203,7 @@ def _steps(old: TensorPlace, new: TensorPlace) -> Iterator[tuple[str, str]]:
         yield old.optimizer, new.optimizer
 
 
-def _scopes(path: str) -> Iterator[str]:
+def scopes_of(path: str) -> Iterator[str]:
     """Yield the scopes of a path, the widest first, and itself."""
     at = path.find("/") if path.count("/") <= _MAX_DEPTH else -1
     while at >= 0:
@@ -197,7 +214,7 @@ def _scopes(path: str) -> Iterator[str]:
 
 def _implied(old: str, new: str) -> Iterator[tuple[str, str | _Mixed]]:
     """Yield each scope of a moved name, and its new place if the name moved with it."""
-    for scope in _scopes(old):
+    for scope in scopes_of(old):
         rest = old[len(scope) :]
         moved = new[: len(new) - len(rest)]
         took = bool(moved) and moved + rest == new and moved != scope

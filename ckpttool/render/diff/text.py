@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import zip_longest
 from typing import TextIO, cast
 
 from ckpttool.printable import printable, shortened, unprintable
@@ -15,6 +16,7 @@ from ckpttool.query.diff.results import (
     TensorDiff,
 )
 from ckpttool.query.diff.series import Series
+from ckpttool.query.grouping import fold_scopes
 from ckpttool.query.rows import short_name
 from ckpttool.render import humanize
 from ckpttool.render.aligned import write_table
@@ -34,12 +36,12 @@ from ckpttool.render.diff.rows import (
     write_series_rows,
     write_stat,
 )
+from ckpttool.render.folded import ARROW, MOST, fold_moves
 from ckpttool.render.jsonout import write_json, write_jsonl
 from ckpttool.render.names import NameColumns
 from ckpttool.render.table import RowFormat
 from ckpttool.render.wrap import write_flow, write_prose
 
-_ARROW = " → "
 _MARKS = {"added": "+ ", "removed": "- ", "equal": "= ", "unreadable": "! ", "incomparable": "? "}
 _STYLES = {
     "added": "green",
@@ -55,6 +57,7 @@ _STYLES = {
 _TITLES = {"value": "changed", "incomparable": "not comparable", "dtype": "other dtype"} | {
     "shape": "other shape"
 }
+_TENSORS = Column("tensors", align="right", human=humanize.number)
 # Of differences alike in the object graph so many are shown, unless all are asked for.
 _SHOWN = 3
 _LONGEST = 40
@@ -78,7 +81,7 @@ def write_diff(
         stream: where to.
         terminal: what `stream` is.
         view: "stat", "name-only" or "name-status" in place of the whole.
-        everything: leave nothing out.
+        everything: list every tensor to people, and all of the object graph.
         by_key: show keys instead of object paths and variable names.
     """
     if view == "stat":
@@ -114,24 +117,28 @@ def _write_for_people(
         head = (f"{mark} {printable(source.prefix)}", style)
         about = (f" {source.generation}, {source.style}-based", "dim")
         write_flow([head, about], stream, terminal)
+    folded = False
     for change in CHANGES:
-        chosen = [each for each in diff.tensors if each.change == change]
         if change == "renamed":
-            _write_renames(diff, stream, terminal)
-        elif change == "value":
-            scalars = [each for each in chosen if not each.row.shape]
-            others = [each for each in chosen if each.row.shape]
-            _write_section(change, scalars, stream, terminal, by_key=by_key, scalars=True)
-            _write_section(change, others, stream, terminal, by_key=by_key)
-        else:
-            _write_section(change, chosen, stream, terminal, by_key=by_key)
+            folded |= _write_renames(diff, stream, terminal, everything=everything)
+            continue
+        chosen = [each for each in diff.tensors if each.change == change]
+        scalars = [each for each in chosen if change == "value" and not each.row.shape]
+        others = [each for each in chosen if change != "value" or each.row.shape]
+        for part, single in ((scalars, True), (others, False)):
+            if len(part) > MOST and not everything:
+                _write_scopes(change, part, stream, terminal, by_key=by_key)
+                folded = True
+            elif part:
+                _write_section(change, part, stream, terminal, by_key=by_key, scalars=single)
     _write_damaged(diff, stream, terminal, by_key=by_key)
     if diff.graph is not None:
         known = {(move.old, move.new) for move in diff.moves}
         _write_graph(diff.graph, known, stream, terminal, everything=everything)
     if diff.tensors or diff.graph is not None or any(diff.damaged):
         stream.write("\n")
-    write_prose(_summary(diff), stream, terminal, style="dim")
+    summary = _summary(diff) + ("; -v lists every tensor" if folded else "")
+    write_prose(summary, stream, terminal, style="dim")
 
 
 def _write_section(
@@ -143,8 +150,6 @@ def _write_section(
     by_key: bool,
     scalars: bool = False,
 ) -> None:
-    if not tensors:
-        return
     names = NameColumns([each.a or each.row for each in tensors], by_key=by_key)
     head = Column(_TITLES.get(change, change), fold=True, style=_STYLES[change])
     dtype, shape = Column("dtype"), Column("shape")
@@ -167,10 +172,83 @@ def _write_section(
         columns += (Column("why", fold=True),)
     stream.write("\n")
     rows = (
-        (_name(each, by_key=by_key), *names.cells(each.a or each.row)[1:], *_cells(each))
+        (
+            _mark(change) + _name(each, by_key=by_key),
+            *names.cells(each.a or each.row)[1:],
+            *_cells(each),
+        )
         for each in tensors
     )
     write_table(rows, columns, stream, terminal)
+
+
+def _write_scopes(
+    change: TensorChange,
+    tensors: Sequence[TensorDiff],
+    stream: TextIO,
+    terminal: Terminal,
+    *,
+    by_key: bool,
+) -> None:
+    """Write a section with a row for each scope."""
+    head = Column(_TITLES.get(change, change), fold=True, style=_STYLES[change])
+    columns: tuple[Column, ...] = (head, _TENSORS)
+    if change == "value":
+        columns += (
+            Column("differ"),
+            Column("max abs", align="right"),
+            Column("max rel", align="right"),
+            Column("largest in", fold=True),
+        )
+    elif change in ("incomparable", "unreadable"):
+        columns += (Column("why", fold=True),)
+    elif change in ("dtype", "shape"):
+        columns += (Column(change),)
+    else:
+        columns += (Column("kind"), Column("bytes", align="right", human=humanize.size))
+    rows = []
+    for group in fold_scopes([_name(each, by_key=by_key) for each in tensors], MOST):
+        members = [tensors[at] for at in group.members]
+        name = _mark(change) + group.name
+        rows.append((name, len(members), *_scope_cells(change, members, by_key=by_key)))
+    stream.write("\n")
+    write_table(rows, columns, stream, terminal)
+
+
+def _scope_cells(
+    change: TensorChange, members: Sequence[TensorDiff], *, by_key: bool
+) -> tuple[object, ...]:
+    if change == "value":
+        values = [(each.values, each) for each in members if each.values is not None]
+        differing = sum(value.differing for value, _ in values)
+        elements = sum(value.elements for value, _ in values)
+        # What is not finite is as far away as can be.
+        worst, where = max(
+            values,
+            key=lambda each: -1 if each[0].max_abs is None else each[0].max_abs,
+            default=(None, None),
+        )
+        relative = max((v.max_rel for v, _ in values if v.max_rel is not None), default=None)
+        return (
+            f"{humanize.number(differing)} of {humanize.number(elements)}",
+            _number(worst.max_abs if worst is not None else None),
+            _number(relative),
+            _name(where, by_key=by_key) if where is not None else "",
+        )
+    if change in ("incomparable", "unreadable"):
+        return (_common(each.reason for each in members),)
+    if change == "dtype":
+        return (_common(_both((e.a or e.row).dtype, (e.b or e.row).dtype) for e in members),)
+    if change == "shape":
+        return (_common(map(_shapes, members)),)
+    size = sum(each.row.bytes or 0 for each in members)
+    return _common(each.row.kind for each in members), size
+
+
+def _common(texts: Iterable[str | None]) -> str:
+    """Return what all have in common, or that they differ."""
+    found = {text or "" for text in texts}
+    return found.pop() if len(found) == 1 else "several"
 
 
 def _cells(each: TensorDiff) -> tuple[object, ...]:
@@ -187,7 +265,7 @@ def _cells(each: TensorDiff) -> tuple[object, ...]:
     worst = values.worst
     # The texts are printable already, and a table makes its cells so.
     ends = (shortened(each, _LONGEST) for each in (worst.a_text, worst.b_text))
-    text = unprintable(_ARROW.join(ends))
+    text = unprintable(ARROW.join(ends))
     if not worst.index:
         return (*cells[:1], text)
     text = f"{humanize.shape(worst.index)}: {text}"
@@ -195,22 +273,23 @@ def _cells(each: TensorDiff) -> tuple[object, ...]:
     return (*cells, differ, _number(values.max_abs), _number(values.max_rel), text)
 
 
-def _write_renames(diff: Diff, stream: TextIO, terminal: Terminal) -> None:
-    if not diff.moves:
-        return
-    columns = [
-        Column("renamed", fold=True, style=_STYLES["renamed"]),
-        Column("tensors", align="right", human=humanize.number),
-    ]
-    rows: list[list[object]] = [
-        [f"{move.old}{_ARROW}{move.new}", move.tensors] for move in diff.moves
-    ]
-    if any(move.guessed for move in diff.moves):
+def _write_renames(diff: Diff, stream: TextIO, terminal: Terminal, *, everything: bool) -> bool:
+    """Write renamed scopes; return whether there are too many for that."""
+    moves, left_out = (diff.moves, 0) if everything else fold_moves(diff.moves)
+    if not moves:
+        return False
+    columns = [Column("renamed", fold=True, style=_STYLES["renamed"]), _TENSORS]
+    rows: list[list[object]] = [[f"{move.old}{ARROW}{move.new}", move.tensors] for move in moves]
+    if left_out:
+        rows.append([f"… {humanize.number(left_out)} more", None])
+    if any(move.guessed for move in moves):
         columns.append(Column("note"))
-        for row, move in zip(rows, diff.moves, strict=True):
-            row.append(humanize.counted(move.guessed, "guess", "guesses") if move.guessed else "")
+        for row, move in zip_longest(rows, moves):
+            guessed = move.guessed if move is not None else 0
+            row.append(humanize.counted(guessed, "guess", "guesses") if guessed else "")
     stream.write("\n")
     write_table(rows, columns, stream, terminal)
+    return len(moves) < len(diff.moves)
 
 
 def _write_damaged(diff: Diff, stream: TextIO, terminal: Terminal, *, by_key: bool) -> None:
@@ -265,14 +344,14 @@ def _graph_rows(changes: Sequence[GraphChange], *, everything: bool) -> Iterator
     for change in shown:
         mark = {"added": "+ ", "removed": "- "}.get(change.change, "~ ")
         path = change.path or "the root"
-        name = path if change.new_path is None else f"{path}{_ARROW}{change.new_path}"
+        name = path if change.new_path is None else f"{path}{ARROW}{change.new_path}"
         text = graph_text(change)
         if change.a is not None or change.b is not None:
             ends = (
                 shortened(each, _LONGEST) if each is not None else "none"
                 for each in (change.a, change.b)
             )
-            text += f": {_ARROW.join(ends)}"
+            text += f": {ARROW.join(ends)}"
         yield mark + name, text
     if len(shown) < len(changes):
         rest = humanize.counted(len(changes) - len(shown), "more like this", "more like this")
@@ -299,17 +378,21 @@ def _name(each: TensorDiff, *, by_key: bool) -> str:
     rows = [row for row in (each.a, each.b) if row is not None]
     names = [row.key if by_key else short_name(row) for row in rows]
     note = f" ({note_on(each)})" if each.matched == "full_name" else ""
-    return _MARKS.get(each.change, "~ ") + _ARROW.join(dict.fromkeys(names)) + note
+    return ARROW.join(dict.fromkeys(names)) + note
+
+
+def _mark(change: TensorChange) -> str:
+    return _MARKS.get(change, "~ ")
 
 
 def _shapes(each: TensorDiff) -> str:
-    return _ARROW.join(
+    return ARROW.join(
         dict.fromkeys(humanize.shape(row.shape) for row in (each.a, each.b) if row is not None)
     )
 
 
 def _both(a: str, b: str) -> str:
-    return a if a == b else f"{a}{_ARROW}{b}"
+    return a if a == b else f"{a}{ARROW}{b}"
 
 
 def _number(value: int | float | None) -> str:

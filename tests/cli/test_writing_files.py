@@ -238,11 +238,15 @@ def test_paths_in_the_state_file_become_relative(objects: tuple[str, ...], here:
         encoding="utf-8",
     )
     run(here, objects[0], "ckpts", *objects[2:], "-o", "ckpts/new", "--update-state")
-    assert (here / "ckpts" / "checkpoint").read_text(encoding="utf-8") == (
-        'model_checkpoint_path: "new"\n'
-        'all_model_checkpoint_paths: "ckpt-10"\n'
-        'all_model_checkpoint_paths: "new"\n'
-    )
+    *paths, first, second = (here / "ckpts" / "checkpoint").read_text("utf-8").splitlines()
+    assert paths == [
+        'model_checkpoint_path: "new"',
+        'all_model_checkpoint_paths: "ckpt-10"',
+        'all_model_checkpoint_paths: "new"',
+    ]
+    # Without them a CheckpointManager forgets the checkpoints.
+    times = [line.partition("all_model_checkpoint_timestamps: ")[2] for line in (first, second)]
+    assert all(float(time) > 0 for time in times)
 
 
 def test_a_state_file_that_cannot_be_read(objects: tuple[str, ...], here: Path) -> None:

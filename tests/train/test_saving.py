@@ -40,10 +40,11 @@ def test_as_tensorflow_wrote_it(name: str, tmp_path: Path) -> None:
             for one in node.attributes:
                 value = opened.read(one.checkpoint_key)
                 made[node.id] = Variable(value, name=one.full_name)
-        for node in graph.nodes:
+        for node in graph.nodes[1:]:
             for edge in node.children:
                 add_edge(made[node.id], edge.name, made[edge.node_id])
-    write_snapshot(str(tmp_path / "ckpt"), snapshot_of(made[0]))
+        attached = [(edge.name, made[edge.node_id]) for edge in graph.nodes[0].children]
+    write_snapshot(str(tmp_path / "ckpt"), snapshot_of(made[0], attached))
     for suffix in (".data-00000-of-00001", ".index"):
         expected = Path(bundle.prefix + suffix).read_bytes()
         assert (tmp_path / f"ckpt{suffix}").read_bytes() == expected

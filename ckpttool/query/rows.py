@@ -12,10 +12,12 @@ from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, ValuesView
 from dataclasses import dataclass
 from functools import cached_property, partial
+from heapq import merge
 from itertools import compress, repeat
 from typing import TYPE_CHECKING, NamedTuple, Protocol, overload
 
 from ckpttool.coding.checksum import unmask
+from ckpttool.coding.text import encode_text
 from ckpttool.errors import CkptError
 from ckpttool.objects.keys import OPTIMIZER_SLOT, object_path
 from ckpttool.tensor.shape import Shape, element_count
@@ -423,6 +425,43 @@ class RowsByKey(Mapping[str, TensorRow]):
         return self._rows
 
 
+class MergedRows(Sequence[TensorRow]):
+    """The rows of several mappings together, by key bytes; made only when they are looked at.
+
+    Args:
+        rows: by key in the order of key bytes; of two rows of one key the first counts.
+
+    Attributes:
+        keys: of all rows.
+    """
+
+    def __init__(self, *rows: Mapping[str, TensorRow]) -> None:
+        self._rows = rows
+        self.keys = [*rows[0]]
+        for at, each in enumerate(rows[1:], 1):
+            before = rows[:at]
+            more = [key for key in each if not any(key in other for other in before)]
+            self.keys = [*merge(self.keys, sorted(more, key=encode_text), key=encode_text)]
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    @overload
+    def __getitem__(self, at: int) -> TensorRow: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[TensorRow]: ...
+    def __getitem__(self, at: int | slice) -> TensorRow | list[TensorRow]:
+        if isinstance(at, slice):
+            return [*map(self._row, self.keys[at])]
+        return self._row(self.keys[at])
+
+    def __iter__(self) -> Iterator[TensorRow]:
+        return map(self._row, self.keys)
+
+    def _row(self, key: str) -> TensorRow:
+        return next(rows[key] for rows in self._rows if key in rows)
+
+
 class _Values(ValuesView[TensorRow]):
     _mapping: RowsByKey
 
@@ -444,7 +483,7 @@ def descriptions_of(rows: Sequence[TensorRow]) -> Descriptions:
 
 def keys_of(rows: Sequence[Named]) -> list[str]:
     """Return the keys of tensors."""
-    return rows.keys if isinstance(rows, BundleRows) else [row.key for row in rows]
+    return rows.keys if isinstance(rows, BundleRows | MergedRows) else [row.key for row in rows]
 
 
 def ends(rows: Iterable[TensorRow]) -> dict[int, tuple[int, str]]:

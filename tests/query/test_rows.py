@@ -14,7 +14,16 @@ from ckpttool.bundle.entry import BundleEntry, EntryDecoder
 from ckpttool.bundle.reader import BundleReader
 from ckpttool.checkpoint.save import save_checkpoint
 from ckpttool.query.listing import list_tensors, tensor_rows
-from ckpttool.query.rows import BundleRows, Totals, ends, short_name, telling_name
+from ckpttool.query.rows import (
+    BundleRows,
+    MergedRows,
+    TensorRow,
+    Totals,
+    ends,
+    keys_of,
+    short_name,
+    telling_name,
+)
 from ckpttool.tensor.dtypes import dtype_of_name
 from tests.support.fixtures import FIXTURES
 
@@ -86,3 +95,16 @@ def test_offsets_of_every_length_are_decoded() -> None:
     for offset in [*offsets, *((1 << bits) - 1 for bits in range(1, 62))]:
         entry = BundleEntry(dtype_of_name("float32"), (2, 3), 0, offset, 24, 77)
         assert decoder.decode(entry.encode()) == entry
+
+
+def test_merged_rows_are_in_the_order_of_key_bytes() -> None:
+    def row(key: str, shard: int) -> TensorRow:
+        return TensorRow(key, None, "float32", (), "weight", 1, 4, shard, 0, 0)
+
+    first = {key: row(key, 0) for key in ("a", "c", "\udc80")}
+    second = {key: row(key, 1) for key in ("\U0001f600", "c", "b")}
+    merged = MergedRows(first, second)
+    assert merged.keys == ["a", "b", "c", "\udc80", "\U0001f600"]
+    assert [each.shard for each in merged] == [0, 1, 0, 0, 1]
+    assert merged[1:3] == [row("b", 1), row("c", 0)]
+    assert keys_of(merged) is merged.keys

@@ -14,7 +14,7 @@ from ckpttool.errors import CkptError, NotFoundError, SelectionError
 from ckpttool.query.check.findings import PROBLEMS, LockFinding, LockReport, Problem
 from ckpttool.query.check.lock import Lock
 from ckpttool.query.listing import DamagedRow, damaged_rows, tensor_rows
-from ckpttool.query.rows import BundleRows, RowsByKey, TensorRow, keys_of
+from ckpttool.query.rows import BundleRows, MergedRows, RowsByKey, TensorRow, keys_of
 from ckpttool.query.shards import require_apart, require_data
 from ckpttool.query.source import Source
 from ckpttool.storage.work import Progress
@@ -76,7 +76,7 @@ class Scope:
                 self.found.rows() if isinstance(self.found, RowsByKey) else [*self.found.values()]
             )
         graph = {row.key: row for row in self.variables}
-        return sorted({**graph, **self.locked, **self.found}.values(), key=key_bytes)
+        return MergedRows(self.found, self.locked, graph)
 
 
 def check_checkpoint(

@@ -12,7 +12,8 @@ from ckpttool.query.grouping import FoldedRow, ScopeRow
 from ckpttool.query.listing import Listing
 from ckpttool.query.rows import BundleRows, SliceRow, TensorRow
 from ckpttool.render import humanize
-from ckpttool.render.cells import ByColumn, Column, kind_style
+from ckpttool.render.bars import with_shares
+from ckpttool.render.cells import ByColumn, Column, Row, kind_style
 from ckpttool.render.console import Terminal
 from ckpttool.render.jsonout import source_document, write_json, write_jsonl
 from ckpttool.render.names import KEY, NAME, PATH, NameColumns
@@ -107,7 +108,12 @@ def write_listing(
     elif scopes is not None:
         if rows == "names":  # a scope that holds several kinds is still one scope
             scopes = list({row.scope: row for row in scopes}.values())
-        write_rows(scopes, _SCOPE, rows, stream, terminal=terminal)
+        shown: Sequence[Row] = scopes
+        columns: Sequence[Column] = _SCOPE
+        if format == "table":
+            parts = [row.bytes for row in scopes]
+            shown, columns = with_shares(scopes, _SCOPE, parts, listing.totals.bytes, terminal)
+        write_rows(shown, columns, rows, stream, terminal=terminal)
     elif folded is not None:
         write_rows(folded, _FOLDED, rows, stream, terminal=terminal)
     elif listing.rows or format != "table":  # a heading alone would look like a mistake

@@ -170,6 +170,16 @@ def test_checkpoints_alone() -> None:
     assert document("-d", GUIDE + ".index")["checkpoints"] == found["checkpoints"]
 
 
+def test_sums_by_scope_have_shares_on_a_terminal() -> None:
+    done = ckpt("ls", GUIDE, "--depth", "1", "--format", "table", environ={"COLUMNS": "100"})
+    head, *rows, _ = done.out.splitlines()
+    assert head.split() == ["scope", "kind", "tensors", "elements", "bytes", "share"]
+    assert max(map(len, rows)) <= 100 and all("━" in row or "╸" in row for row in rows)
+    shares = [float(row.split(" %")[0].split()[-1]) for row in rows]
+    assert abs(sum(shares) - 100) < 0.5
+    assert "share" not in ckpt("ls", GUIDE, "--depth", "1").out
+
+
 def test_a_table_of_checkpoints_has_one_status(tmp_path: Path) -> None:
     shutil.copytree(FOLDER, tmp_path / "run")
     os.truncate(tmp_path / "run/ckpt-3.data-00000-of-00001", 100)

@@ -1,6 +1,6 @@
 """Cells and columns: what a row of any output is made of, and the text of each cell.
 
-A cell is None, a bool, int, float, str, bytes, `JsonText`, or a sequence of whole numbers (a shape)
+A cell is None, a bool, int, float, str, bytes, `Printed`, or a sequence of whole numbers (a shape)
 or texts.
 Text from files is made printable in every form but JSON, which carries it exactly.
 """
@@ -111,19 +111,18 @@ class ByColumn:
             yield [column[at : at + number] for column in self.columns]
 
 
-@dataclass(frozen=True, slots=True)
-class JsonText:
-    """JSON in a cell: ASCII without control characters, whose backslashes stay single."""
+class Printed(str):
+    """Text in a cell that is printable already, such as JSON or a message about a file."""
 
-    text: str
+    __slots__ = ()
 
 
 def cell_text(value: object) -> str:
     """Return the plain text of a cell."""
+    if isinstance(value, Printed):
+        return str(value)
     if isinstance(value, str):
         return printable(value)
-    if isinstance(value, JsonText):
-        return value.text
     if value is None:
         return NOTHING
     if isinstance(value, bool):

@@ -14,7 +14,7 @@ from ckpttool.query.grouping import fold_scopes
 from ckpttool.query.verify.findings import Finding
 from ckpttool.query.verify.report import VERIFY_VERDICTS, Report, VerifyVerdict, worst_verdict
 from ckpttool.render import humanize
-from ckpttool.render.cells import Column
+from ckpttool.render.cells import Column, Printed
 from ckpttool.render.console import Terminal
 from ckpttool.render.jsonout import source_document, write_json, write_jsonl
 from ckpttool.render.table import RowFormat, write_rows
@@ -151,7 +151,7 @@ def _rows(report: Report, *, strict: bool) -> Iterator[tuple[object, ...]]:
             each.offset,
             each.size,
             each.key,
-            each.message,
+            Printed(each.message),
         )
     yield (
         report.prefix,
@@ -161,8 +161,12 @@ def _rows(report: Report, *, strict: bool) -> Iterator[tuple[object, ...]]:
         None,
         None,
         None,
-        "; ".join([*([report.diagnosis.message] if report.diagnosis else []), _summary(report)]),
+        Printed("; ".join([*_diagnosed(report), _summary(report)])),
     )
+
+
+def _diagnosed(report: Report) -> list[str]:
+    return [] if report.diagnosis is None else [report.diagnosis.message]
 
 
 def _summary(report: Report) -> str:

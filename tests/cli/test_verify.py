@@ -404,3 +404,15 @@ def test_many_findings_of_a_kind_are_folded_for_people_alone(tmp_path: Path) -> 
     assert f"    {len(short):,} tensors: the data shard ends at byte 0" in lines
     every = ckpt("verify", victim.prefix, "-v", "--format", "table").out
     assert every.count("damage shard-short") == len(short)
+
+
+@pytest.mark.parametrize("format", ["table", "plain", "csv", "markdown"])
+def test_a_backslash_is_spelled_once(format: str, tmp_path: Path) -> None:
+    shutil.copytree(FOLDER, tmp_path / "ckpts")
+    (tmp_path / "ckpts" / "checkpoint").write_text(
+        'model_checkpoint_path: "C:\\\\runs\\\\ckpt-5"\n'
+    )
+    done = ckpt("verify", str(tmp_path / "ckpts"), "--format", format)
+    assert done.code == 0
+    mark = "\\" if format == "markdown" else ""
+    assert f"names 'C:{mark}\\{mark}\\runs" in done.out

@@ -10,7 +10,7 @@ from ckpttool.query.metagraph.summary import GraphReports
 from ckpttool.query.summary import Group, Summary
 from ckpttool.query.values.detail import TensorDetail, Values
 from ckpttool.render import humanize
-from ckpttool.render.cells import Column, JsonText
+from ckpttool.render.cells import Column, Printed
 from ckpttool.render.jsonout import encode, plain
 from ckpttool.render.layout import lay_out
 from ckpttool.render.names import KEY, NameColumns
@@ -96,7 +96,7 @@ def _exact_value(detail: TensorDetail) -> object:
     if content is None or not content.complete:
         return None
     value = plain(value_document(content))
-    return JsonText(encode(value)) if isinstance(value, (list, dict)) else value
+    return Printed(encode(value)) if isinstance(value, (list, dict)) else value
 
 
 def write_summary_rows(summary: Summary, format: str, stream: TextIO) -> None:

@@ -201,9 +201,10 @@ def _write_file(
     if len(targets) != 1:
         raise click.UsageError(f"-o writes one tensor, not {len(targets)}")
     from ckpttool.query.values.npy import write_npy
+    from ckpttool.render import humanize
 
     written = write_npy(ckpt, targets[0], path, force=force)
-    settings.note(f"{written.path}: {written.bytes} bytes")
+    settings.note(f"{written.path}: {humanize.size(written.bytes)}")
     if written.view is not None:
         settings.warn(
             f"NumPy files have no {written.view}: numpy.load('{path}').view(ml_dtypes."

@@ -380,7 +380,7 @@ def test_writing_a_file(tmp_path: Path) -> None:
     assert run("show", PREFIX, "step", "--out", path, "--force").code == 0
     assert np.load(path)[()] == 50
     done = run("show", PREFIX, "net/l1/kernel[0,:2]", "--out", path, "--force", "-v")
-    assert np.load(path).shape == (2,) and "136 bytes" in done.err
+    assert np.load(path).shape == (2,) and "136 B" in done.err
 
 
 def test_a_dtype_that_numpy_lacks_is_warned_of(tmp_path: Path) -> None:

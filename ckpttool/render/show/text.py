@@ -92,7 +92,7 @@ def detail_lines(
     # Of a scalar they would say the same once more.
     if detail.statistics is not None and detail.part:
         yield from flow(_statistics(detail.statistics), terminal, gap="  ")
-    if detail.histogram is not None:
+    if detail.histogram is not None and terminal.unicode:
         yield terminal.style(draw_histogram(detail.histogram, width), "dim")
 
 

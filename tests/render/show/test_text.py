@@ -60,6 +60,13 @@ def test_a_tensor() -> None:
     ]
 
 
+def test_no_histogram_where_its_bars_cannot_be_shown() -> None:
+    drawn = replace(DETAIL, histogram=Histogram(0, 1, (1, 2)))
+    assert "|▄█|" in list(detail_lines(drawn, NameColumns([drawn]), PLAIN))[-1]
+    lines = list(detail_lines(drawn, NameColumns([drawn]), replace(PLAIN, unicode=False)))
+    assert "".join(lines).isascii()
+
+
 def test_colour_changes_nothing_else() -> None:
     with_bars = replace(DETAIL, histogram=Histogram(0.5, 1.0, (1, 0, 1)))
     bare, colourful = (text_of(with_bars, Terminal(color=color)) for color in (False, True))

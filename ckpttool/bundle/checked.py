@@ -30,11 +30,28 @@ def read_checked(file: RandomAccessFile, offset: int, buffer: memoryview) -> int
     if len(buffer) <= CHUNK_SIZE:
         file.read_into(buffer, offset)
         return crc32c(buffer)
-    file.check_range(offset, len(buffer))
-    count = max(1, min(len(buffer) // _PER_THREAD, thread_count(None, _MAX_THREADS)))
-    size = -(-len(buffer) // count)
-    size += -size % CHUNK_SIZE
-    parts = [_Part(file, offset + at, buffer[at : at + size]) for at in range(0, len(buffer), size)]
+    return _in_parts(file, offset, len(buffer), buffer)
+
+
+def stored_crc(file: RandomAccessFile, offset: int, size: int) -> int:
+    """Return the crc32c of bytes of a file, without keeping them.
+
+    Raises:
+        TruncatedError: the file ends before.
+        FileAccessError: the bytes cannot be read.
+    """
+    return _in_parts(file, offset, size, None)
+
+
+def _in_parts(file: RandomAccessFile, offset: int, size: int, buffer: memoryview | None) -> int:
+    file.check_range(offset, size)
+    count = max(1, min(size // _PER_THREAD, thread_count(None, _MAX_THREADS)))
+    step = -(-size // count)
+    step += -step % CHUNK_SIZE
+    parts = [
+        _Part(file, offset, range(at, min(at + step, size)), buffer)
+        for at in range(0, size, step or 1)
+    ]
     # Where fewer threads than parts can be had, the rest is read here.
     threads = list(start_threads([part.read_quietly for part in parts[1:]]))
     try:
@@ -51,26 +68,33 @@ def read_checked(file: RandomAccessFile, offset: int, buffer: memoryview) -> int
     for part in parts:
         if part.failure is not None:
             raise part.failure
-        crc = joined_crc(crc, part.crc, len(part.buffer))
+        crc = joined_crc(crc, part.crc, len(part.places))
     return crc
 
 
 class _Part:
-    """What one thread reads."""
+    """What one thread reads: into the buffer, or only to look at it."""
 
-    def __init__(self, file: RandomAccessFile, offset: int, buffer: memoryview) -> None:
-        self.buffer = buffer
+    def __init__(
+        self, file: RandomAccessFile, offset: int, places: range, buffer: memoryview | None
+    ) -> None:
+        self.places = places
         self.crc = 0
         self.failure: BaseException | None = None
         self.stopped = False
         self._file = file
         self._offset = offset
+        self._buffer = buffer
 
     def read(self) -> None:
-        for at in range(0, len(self.buffer), CHUNK_SIZE):
+        places = self.places
+        whole = self._buffer
+        scratch = memoryview(bytearray(0 if whole is not None else min(CHUNK_SIZE, len(places))))
+        for at in range(places.start, places.stop, CHUNK_SIZE):
             if self.stopped:
                 return
-            piece = self.buffer[at : at + CHUNK_SIZE]
+            end = min(at + CHUNK_SIZE, places.stop)
+            piece = scratch[: end - at] if whole is None else whole[at:end]
             self._file.read_into(piece, self._offset + at)
             self.crc = crc32c(piece, self.crc)
 

@@ -8,14 +8,15 @@ the whole.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from operator import itemgetter
 from typing import TYPE_CHECKING, TypeVar
 
-from ckpttool.bundle.checked import read_checked
+from ckpttool.bundle.checked import read_checked, stored_crc
 from ckpttool.bundle.entry import BundleEntry, BundleHeader
 from ckpttool.bundle.index import BundleIndex, EntryMap
 from ckpttool.bundle.naming import shard_path
-from ckpttool.coding.checksum import crc32c, unmask
+from ckpttool.coding.checksum import crc32c, mask, unmask
 from ckpttool.errors import (
     ChecksumError,
     CkptError,
@@ -39,6 +40,8 @@ _Elements = TypeVar("_Elements")
 
 # A bundle may have more shards than a process may have open files.
 _MAX_OPEN_SHARDS = 32
+# Tensors up to `_SMALL` bytes with at most `_GAP` bytes between them are read at once.
+_SMALL, _GAP, _RUN = 1 << 16, 1 << 12, 1 << 20
 _ANY_NUMPY = 32  # dimensions that an array of every NumPy may have
 
 
@@ -141,6 +144,58 @@ class BundleReader:
             self.index.refuse_changing(error)
             raise
 
+    def read_many(self, keys: Iterable[str]) -> Iterator[tuple[str, Array]]:
+        """Yield keys and values of tensors, in the order of their bytes; faster than one by one.
+
+        Small tensors that lie side by side are read at once, and their arrays share that memory:
+        keep copies.
+
+        Raises:
+            CkptError: as for `read`.
+        """
+        near: list[tuple[int, int, str, BundleEntry]] = []
+        for key in keys:
+            entry = self._entry(key)
+            size = entry.dtype.size
+            if size is None or entry.slices or entry.size > _SMALL or len(entry.shape) > _ANY_NUMPY:
+                yield key, self.read(key)
+            else:
+                near.append((entry.shard_id, entry.offset, key, entry))
+        near.sort(key=itemgetter(0, 1))
+        first = 0
+        while first < len(near):
+            shard_id, start, _, _ = near[first]
+            last, end = first, start
+            while last < len(near) and near[last][0] == shard_id:
+                _, offset, _, entry = near[last]
+                if offset > end + _GAP or offset + entry.size > start + _RUN:
+                    break
+                end = max(end, offset + entry.size)
+                last += 1
+            yield from self._read_run(near[first:last], start, end)
+            first = last
+
+    def _read_run(
+        self, run: Sequence[tuple[int, int, str, BundleEntry]], start: int, end: int
+    ) -> Iterator[tuple[str, Array]]:
+        from ckpttool.tensor.values import decode_array
+
+        _, _, key, entry = run[0]
+        try:
+            with located(key):
+                data = memoryview(self._shard(key, entry).read_at(start, end - start))
+        except CkptError:  # one by one, so that it is told of the right one
+            for _, _, key, _ in run:
+                yield key, self.read(key)
+            return
+        big_endian = self.header.big_endian
+        for _, offset, key, entry in run:
+            piece = data[offset - start : offset - start + entry.size]
+            if mask(crc32c(piece)) != entry.crc32c:
+                yield key, self.read(key)  # raises what there is to say
+            else:
+                yield key, decode_array(entry.dtype, entry.shape, piece, big_endian=big_endian)
+
     def check(self, key: str) -> None:
         """Check that a tensor of fixed-size elements can be read, without keeping it.
 
@@ -150,10 +205,11 @@ class BundleReader:
         entry = self._entry(key)
         try:
             self._require_readable(key, entry)
-            if entry.slices:
-                self._sound_slices(key, entry)
-            for _ in self.chunks(key):
-                pass
+            stored = self._sound_slices(key, entry) if entry.slices else [(None, entry)]
+            for _, part in stored:
+                with located(key):
+                    crc = stored_crc(self._shard(key, part), part.offset, part.size)
+                self._check_crc(key, part, crc)
         except (CorruptError, MissingFileError) as error:
             self.index.refuse_changing(error)
             raise

@@ -15,7 +15,8 @@ from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
-from ckpttool.objects.graph import Node, ObjectGraph, SlotLink
+from ckpttool.objects.columns import STATES
+from ckpttool.objects.graph import ObjectGraph, SlotLink
 from ckpttool.objects.keys import VARIABLE_VALUE
 
 T = TypeVar("T")
@@ -93,14 +94,33 @@ class Load(Generic[T]):
 
     def path(self, node_id: int) -> str:
         """Return the path of a node."""
-        return self.graph.paths[node_id] or ""
+        return self.graph.path(node_id) or ""
 
     def unresolved(self) -> list[int]:
         """Return the nodes with attributes that were never matched."""
         known = self.matched
         if self.skip_slots:
             known = known.union(link.slot_id for link in self.graph.slots)
-        return [node.id for node in self.graph.nodes if node.attributes and node.id not in known]
+        return [each for each in self.graph.columns.nodes_with_attributes() if each not in known]
+
+    def has_values(self, node_id: int) -> bool:
+        """Tell whether a node or anything below it has values; of old graphs, whether it may."""
+        columns = self.graph.columns
+        stored = STATES[columns.states[node_id]]
+        if stored is not None:
+            return stored
+        return bool(
+            columns.edges_of(node_id)
+            or columns.attributes_of(node_id)
+            or node_id in columns.optimizers
+            or node_id in columns.savers
+        )
+
+    def is_simple(self, node_id: int) -> bool:
+        """Tell whether a node is that of a variable, with nothing below it."""
+        columns = self.graph.columns
+        names = [columns.attribute_names[at] for at in columns.attributes_of(node_id)]
+        return names == [VARIABLE_VALUE] and not columns.edges_of(node_id)
 
 
 class Wait(NamedTuple, Generic[T]):
@@ -188,9 +208,9 @@ class GraphMatch(Generic[T]):
         self._bind(load, draft, node_id, found, queue)
         for node_id, found in queue:
             self._note_read(load, node_id, found)
-            node = load.graph.nodes[node_id]
-            if node.children:
-                self._match_children(load, draft, node, found, queue)
+            edges = load.graph.columns.edges_of(node_id)
+            if edges:
+                self._match_children(load, draft, node_id, edges, found, queue)
             self._match_slots(load, draft, node_id, found, queue)
 
     def commit(self) -> None:
@@ -232,25 +252,28 @@ class GraphMatch(Generic[T]):
         self,
         load: Load[T],
         draft: _Draft[T],
-        node: Node,
+        node_id: int,
+        places: range,
         found: T,
         queue: list[tuple[int, T]],
     ) -> None:
-        edges = self._program.edges(found, load.path(node.id))
+        edges = self._program.edges(found, load.path(node_id))
         is_open = self._program.is_open(found)
-        for edge in node.children:
-            child = edges.get(edge.name)
-            there = self.bound(load, edge.node_id)
+        columns = load.graph.columns
+        for at in places:
+            name, target = columns.edge_names[at], columns.edge_targets[at]
+            child = edges.get(name)
+            there = self.bound(load, target)
             if child is None and is_open:
                 child = self._program.new_object() if there is None else there
-                self.new_children.append(NewChild(found, edge.name, child))
+                self.new_children.append(NewChild(found, name, child))
             if there is not None:
                 if child is not None and child is not there:
-                    self.conflicts.append((load, Conflict(edge.node_id, child, late=False)))
+                    self.conflicts.append((load, Conflict(target, child, late=False)))
             elif child is not None:
-                self._bind(load, draft, edge.node_id, child, queue)
-            elif has_values(load.graph.nodes[edge.node_id]):
-                self.waits.append(Wait(found, edge.name, load, edge.node_id))
+                self._bind(load, draft, target, child, queue)
+            elif load.has_values(target):
+                self.waits.append(Wait(found, name, load, target))
 
     def _match_slots(
         self,
@@ -292,18 +315,9 @@ class GraphMatch(Generic[T]):
         if slot is not None:
             self._bind(load, draft, link.slot_id, slot, queue)
             return
-        node = load.graph.nodes[link.slot_id]
         wait = SlotWait(owner, variable, load, link)
-        plain = [one.name for one in node.attributes] == [VARIABLE_VALUE] and not node.children
-        if plain or self._program.is_open(owner):
+        if load.is_simple(link.slot_id) or self._program.is_open(owner):
             draft.matched.add(link.slot_id)
             self.new_slots.append(wait)
         else:
             self.slot_waits.append(wait)
-
-
-def has_values(node: Node) -> bool:
-    """Tell whether a node or anything below it has values; of old graphs, whether it may."""
-    if node.has_values is not None:
-        return node.has_values
-    return bool(node.children or node.attributes or node.slots or node.saver)

@@ -8,7 +8,7 @@ mean reading the whole.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -145,6 +145,15 @@ class LegacyReader:
         if entry.whole:
             return self._decode(key, entry, entry.whole)
         return self._join(key, entry, tuple((0, dim) for dim in entry.shape))
+
+    def read_many(self, keys: Iterable[str]) -> Iterator[tuple[str, Array]]:
+        """Yield keys and values of tensors.
+
+        Raises:
+            CkptError: as for `read`.
+        """
+        for key in keys:
+            yield key, self.read(key)
 
     def read_region(self, key: str, index: Index) -> Array:
         """Return part of a tensor.

@@ -19,6 +19,7 @@ saving      writing checkpoints and state files
 snapshot    a program at one moment: object graph and tensors
 restore     restoring a program
 loads       one reading of a checkpoint: what is read, checked and assigned together
+takings     what objects take from a checkpoint, and whether it fits
 reading     values, read and checked as a whole
 status      what a restore has done and has not
 options     options of saving and restoring

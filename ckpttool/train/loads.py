@@ -13,21 +13,17 @@ from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from ckpttool.checkpoint.matching import GraphMatch, Load, SlotWait, Wait
-from ckpttool.errors import MismatchError, MissingKeyError
-from ckpttool.objects.graph import Node, ObjectGraph
-from ckpttool.objects.keys import ATTRIBUTES, VARIABLE_VALUE, escape
+from ckpttool.objects.graph import ObjectGraph
+from ckpttool.objects.keys import VARIABLE_VALUE
 from ckpttool.train.carried import Carried
-from ckpttool.train.reading import SoundValues, Taking
-from ckpttool.train.trackable import Trackable, ValueSpec, edges_at, makes_slots, tracking
+from ckpttool.train.reading import SoundValues
+from ckpttool.train.takings import Taking, carrying, check_takings, taking_of, taking_of_slot
+from ckpttool.train.trackable import Trackable, edges_at, makes_slots, tracking
 from ckpttool.train.variable import Variable
 
 if TYPE_CHECKING:
     from ckpttool.checkpoint.open import Checkpoint
-    from ckpttool.tensor.dtypes import DType
-    from ckpttool.tensor.shape import Shape
-    from ckpttool.tensor.values import Array
 
-_SHOWN = 5
 _numbers = count()
 
 
@@ -180,41 +176,34 @@ class Transaction:
         """
         takings, unused = self._takings()
         by_name, missing = self._takings_by_name()
-        made = [self._taking_of_slot(wait) for wait in self._matching.new_slots]
+        waits = self._matching.new_slots
+        of_slots = [self._taking_of_slot(wait) for wait in waits]
         takings += by_name
-        _check([*takings, *made])
-        values = SoundValues([*takings, *made])
-        new = [self._make_slot(wait) for wait in self._matching.new_slots]
-        self._change(unused, missing)
-        for wait, slot in zip(self._matching.new_slots, new, strict=True):
-            wait.load.bound[wait.link.slot_id] = slot
-        owned = zip(made, new, strict=True)
-        takings += [
-            taking._replace(found=slot)
-            for taking, slot in owned
-            if tracking(slot).update_number < taking.number
+        check_takings([*takings, *of_slots])
+        values = SoundValues([*takings, *of_slots])
+        slots = [
+            self._make_slot(wait, taking) for wait, taking in zip(waits, of_slots, strict=True)
         ]
+        self._change(unused, missing)
+        for wait, taking, slot in zip(waits, of_slots, slots, strict=True):
+            wait.load.bound[wait.link.slot_id] = slot
+            state = tracking(slot)
+            if state.update_number < wait.load.number:
+                state.update_number = wait.load.number
+                takings.append(taking._replace(found=slot))
         values.assign(takings)
 
-    def _takings(self) -> tuple[list[Taking], list[tuple[GraphLoad, int, str]]]:
+    def _takings(self) -> tuple[list[Taking], list[tuple[GraphLoad, int]]]:
+        """Return what is taken, and the nodes whose objects do not take what they have."""
         takings: list[Taking] = []
-        unused: list[tuple[GraphLoad, int, str]] = []
+        unused: list[tuple[GraphLoad, int]] = []
         for load, node_id, found in self._matching.reads:
             assert isinstance(load, GraphLoad)
-            node = load.graph.nodes[node_id]
-            if isinstance(found, Carried):
-                takings.append(_carrying(load, node_id, found))
-                continue
-            if not node.attributes:
-                continue
-            values = found._trackable_values()
-            if values:
-                keys = _keys(load, node, values, any_name=found._trackable_any_name)
-                takings.append(
-                    Taking(load.source, load.number, found, load.path(node_id), values, keys)
-                )
-            else:
-                unused += [(load, node_id, one.name) for one in node.attributes]
+            taking = taking_of(load, node_id, found)
+            if taking is None:
+                unused.append((load, node_id))
+            elif taking.keys or isinstance(found, Carried):
+                takings.append(taking)
         return takings, unused
 
     def _takings_by_name(self) -> tuple[list[Taking], list[tuple[NamedLoad, Trackable]]]:
@@ -229,52 +218,39 @@ class Transaction:
             values = found._trackable_values()
             name = found._trackable_full_name
             if isinstance(found, Variable) and name in load.source.entries:
-                takings.append(
-                    Taking(load.source, load.number, found, name, values, {VARIABLE_VALUE: name})
-                )
+                takings.append(Taking(load, -1, found, values, {VARIABLE_VALUE: name}))
             elif values:
                 missing.append((load, found))
         return takings, missing
 
     def _taking_of_slot(self, wait: SlotWait[Trackable]) -> Taking:
-        load, node_id = wait.load, wait.link.slot_id
+        load = wait.load
         assert isinstance(load, GraphLoad)
         if isinstance(wait.owner, Carried):
-            return _carrying(load, node_id, None)
-        key = load.graph.nodes[node_id].attributes[0].checkpoint_key
-        if key not in load.source.entries:
-            raise _missing(load, node_id, key)
-        dtype, shape = load.source.reader.dtype_and_shape(key)
-        values = {VARIABLE_VALUE: ValueSpec(dtype, shape)}
-        return Taking(
-            load.source, load.number, None, load.path(node_id), values, {VARIABLE_VALUE: key}
-        )
+            return carrying(load, wait.link.slot_id, None)
+        return taking_of_slot(load, wait.link.slot_id)
 
-    def _make_slot(self, wait: SlotWait[Trackable]) -> Trackable:
-        owner, variable, load, link = wait
+    def _make_slot(self, wait: SlotWait[Trackable], taking: Taking) -> Trackable:
+        owner, variable, _, link = wait
         slot = _PROGRAM.slot(owner, variable, link.slot_name)  # a load before may have made it
         if slot is None:
-            assert isinstance(load, GraphLoad)
-            dtype: DType | None = None
-            shape: Shape = ()
-            if not isinstance(owner, Carried):
-                key = load.graph.nodes[link.slot_id].attributes[0].checkpoint_key
-                dtype, shape = load.source.reader.dtype_and_shape(key)
-            create = owner.create_slot  # type: ignore[attr-defined]
-            slot = create(variable, link.slot_name, dtype, shape)
+            spec = taking.values.get(VARIABLE_VALUE)
+            described = (None, ()) if spec is None else (spec.dtype, spec.shape)
+            slot = owner.create_slot(variable, link.slot_name, *described)  # type: ignore[attr-defined]
         assert isinstance(slot, Trackable)
         return slot
 
     def _change(
         self,
-        unused: list[tuple[GraphLoad, int, str]],
+        unused: list[tuple[GraphLoad, int]],
         missing: list[tuple[NamedLoad, Trackable]],
     ) -> None:
         """Change the loads and the state of the objects, but no value."""
         matching = self._matching
         matching.commit()
         for load, _, found in matching.reads:
-            tracking(found).update_number = max(tracking(found).update_number, load.number)
+            state = tracking(found)
+            state.update_number = max(state.update_number, load.number)
         for parent, name, child in matching.new_children:
             tracking(parent).edges[name] = child
         for wait in matching.waits:
@@ -287,8 +263,10 @@ class Transaction:
         for load, conflict in matching.conflicts:
             if conflict.late and isinstance(load, GraphLoad):
                 load.seconds[id(conflict.found)] = conflict.found
-        for load, node_id, attribute in unused:
-            load.unused.append((node_id, attribute))
+        for load, node_id in unused:
+            columns = load.graph.columns
+            names = (columns.attribute_names[at] for at in columns.attributes_of(node_id))
+            load.unused += [(node_id, name) for name in names]
         for named, found in self._named:
             tracking(found).inherited.append(named)
             tracking(found).update_number = max(tracking(found).update_number, named.number)
@@ -304,104 +282,3 @@ def _wait(wait: Wait[Trackable]) -> None:
     assert isinstance(load, GraphLoad)
     pending = tracking(wait.parent).pending
     pending.setdefault(wait.name, []).append(Waiting(load, wait.node_id))
-
-
-def _carrying(load: GraphLoad, node_id: int, found: Carried | None) -> Taking:
-    node, path = load.graph.nodes[node_id], load.path(node_id)
-    owned = load.owned.get(node_id, {})
-
-    def give(found: Trackable, values: Mapping[str, Array]) -> None:
-        assert isinstance(found, Carried)
-        tensors = {
-            one.name: [
-                (key.removeprefix(one.checkpoint_key), values[key])
-                for key in owned.get(one.name, ())
-            ]
-            for one in node.attributes
-        }
-        found.carry(node, path, tensors)
-
-    keys = {key: key for named in owned.values() for key in named}
-    return Taking(load.source, load.number, found, path, {}, keys, give)
-
-
-def _keys(
-    load: GraphLoad, node: Node, values: Mapping[str, ValueSpec], *, any_name: bool
-) -> dict[str, str]:
-    """Return the keys of an object's values.
-
-    Raises:
-        MissingKeyError: one is not in the checkpoint.
-    """
-    entries = load.source.entries
-    first = node.attributes[0].checkpoint_key
-    if any_name:
-        if first not in entries:
-            raise _missing(load, node.id, first)
-        return dict.fromkeys(values, first)
-    base = first.partition(ATTRIBUTES)[0] + ATTRIBUTES
-    stored = {one.name: one.checkpoint_key for one in node.attributes}
-    keys = {}
-    for name in values:
-        # TensorFlow escapes the names of tensor dicts once more in keys, and cannot find them.
-        spellings = (stored.get(name, ""), base + escape(name), base + name)
-        key = next((key for key in spellings if key in entries), None)
-        if key is None:
-            raise _missing(load, node.id, base + escape(name))
-        keys[name] = key
-    return keys
-
-
-def _missing(load: GraphLoad, node_id: int, key: str) -> MissingKeyError:
-    return MissingKeyError(
-        f"the program's object '{load.path(node_id)}' takes this tensor, and it is not in the "
-        "checkpoint; 'ckpt show' shows what the object saved; nothing was restored",
-        path=load.source.prefix,
-        key=key,
-    )
-
-
-def _check(takings: Sequence[Taking]) -> None:
-    """Compare dtypes and shapes.
-
-    Raises:
-        MismatchError: some are not those of the program.
-    """
-    mismatches: list[dict[str, object]] = []
-    place = ""
-    for taking in takings:
-        describe = taking.source.reader.dtype_and_shape
-        for name, key in taking.keys.items():
-            dtype, shape = describe(key)
-            spec = taking.values.get(name)
-            if spec is not None and not spec.fits(dtype, shape):
-                place = taking.source.prefix
-                mismatches.append(_mismatch(taking.path, key, dtype, shape, spec))
-    if mismatches:
-        told = "; ".join(
-            f"'{one['path']}' is {one['dtype']} {one['shape']} in the checkpoint, "
-            f"{one['target_dtype']} {one['target_shape']} in the program"
-            for one in mismatches[:_SHOWN]
-        )
-        more = f"; and {len(mismatches) - _SHOWN} more" if len(mismatches) > _SHOWN else ""
-        error = MismatchError(
-            f"{told}{more}; change the program, or rename or drop these tensors with "
-            "'ckpt rename' or 'ckpt prune'; nothing was restored",
-            path=place,
-            key=str(mismatches[0]["key"]) if len(mismatches) == 1 else None,
-        )
-        error.mismatches = mismatches
-        raise error
-
-
-def _mismatch(
-    path: str, key: str, dtype: DType, shape: Shape, spec: ValueSpec
-) -> dict[str, object]:
-    return {
-        "path": path,
-        "key": key,
-        "dtype": dtype.name,
-        "shape": list(shape),
-        "target_dtype": spec.dtype.name,
-        "target_shape": None if spec.shape is None else list(spec.shape),
-    }

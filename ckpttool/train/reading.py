@@ -6,8 +6,8 @@ into the memory of the variable, when all else is known to be sound.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from ckpttool.bundle.reader import BundleReader
 from ckpttool.errors import CkptError
@@ -15,36 +15,10 @@ from ckpttool.errors import CkptError
 if TYPE_CHECKING:
     from ckpttool.checkpoint.open import Checkpoint
     from ckpttool.tensor.values import Array
-    from ckpttool.train.trackable import Trackable, ValueSpec
+    from ckpttool.train.takings import Taking
 
 # Bytes of variables that are held beside the variables themselves.
 _MOST_HELD = 64 << 20
-
-
-def _assign(found: Trackable, values: Mapping[str, Array]) -> None:
-    found._trackable_assign(values)
-
-
-class Taking(NamedTuple):
-    """What an object takes: names of its values and the keys of their tensors.
-
-    Attributes:
-        source: the checkpoint.
-        number: of the load.
-        found: the object; None for a slot variable that is still to be made.
-        path: of the object in the checkpoint.
-        values: what it takes under each name; what is not here may be anything.
-        keys: the key for each name.
-        give: gives values by name to the object.
-    """
-
-    source: Checkpoint
-    number: int
-    found: Trackable | None
-    path: str
-    values: Mapping[str, ValueSpec]
-    keys: Mapping[str, str]
-    give: Callable[[Trackable, Mapping[str, Array]], None] = _assign
 
 
 class SoundValues:
@@ -59,20 +33,24 @@ class SoundValues:
 
     def __init__(self, takings: Sequence[Taking]) -> None:
         self._held: dict[tuple[int, str], Array] = {}
-        self._sources = {id(taking.source): taking.source for taking in takings}
+        self._sources = {id(taking.load.source): taking.load.source for taking in takings}
         room = _MOST_HELD
+        wanted: dict[int, list[str]] = {each: [] for each in self._sources}
         try:
-            for source, _, found, _, _, keys, _ in takings:
-                reader = source.reader
+            for load, _, found, _, keys, _ in takings:
+                source = load.source
                 for name, key in keys.items():
                     buffer = None if found is None else found._trackable_buffer(name)
-                    fits = buffer is not None and buffer.shape == reader.dtype_and_shape(key)[1]
-                    size = buffer.nbytes if buffer is not None and fits else 0
-                    if size > room and isinstance(reader, BundleReader):
-                        reader.check(key)
+                    size = 0 if buffer is None else buffer.nbytes
+                    if size > room and buffer is not None and _goes_into(source, key, buffer):
+                        source.bundle.check(key)
                     else:
                         room -= size
-                        self._held[id(source), key] = reader.read(key)
+                        wanted[id(source)].append(key)
+            for each, listed in wanted.items():
+                reader = self._sources[each].reader
+                for key, value in reader.read_many(listed):
+                    self._held[each, key] = value
         finally:
             self._close()
 
@@ -89,7 +67,8 @@ class SoundValues:
             self._close()
 
     def _give(self, taking: Taking) -> None:
-        source, _, found, _, _, keys, give = taking
+        load, _, found, _, keys, give = taking
+        source = load.source
         if found is None:
             return
         held = {}
@@ -112,6 +91,11 @@ class SoundValues:
         for source in self._sources.values():
             if isinstance(source.reader, BundleReader):
                 source.reader.close()
+
+
+def _goes_into(source: Checkpoint, key: str, buffer: Array) -> bool:
+    reader = source.reader
+    return isinstance(reader, BundleReader) and buffer.shape == reader.dtype_and_shape(key)[1]
 
 
 def _is_variable(taking: Taking) -> bool:

@@ -262,17 +262,15 @@ class _End:
         self.expected = False
 
     def unused_attributes(self) -> list[str]:
-        paths = self._graph.paths
-        return [f"{paths[node_id] or ''}:{name}" for node_id, name in self._unused]
+        return [f"{self._graph.path(node_id) or ''}:{name}" for node_id, name in self._unused]
 
     def paths(self) -> tuple[str, ...]:
         """Return the paths of all that was not taken."""
-        paths = self._graph.paths
         known = self._matched | self._skipped
         left = [
-            paths[node.id] or ""
-            for node in self._graph.nodes
-            if node.attributes and node.id not in known
+            self._graph.path(node_id) or ""
+            for node_id in self._graph.columns.nodes_with_attributes()
+            if node_id not in known
         ]
         return tuple(sorted([*left, *self.unused_attributes()]))
 

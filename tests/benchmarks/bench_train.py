@@ -1,4 +1,4 @@
-"""Saving the variables of a program, against `tf.train.Checkpoint` on the same disk.
+"""Saving and restoring the variables of a program, against `tf.train.Checkpoint` on the same disk.
 
     python -m tests.benchmarks.bench_train --tensorflow PYTHON
 
@@ -48,6 +48,14 @@ if sys.argv[2] == "theirs and fsync":
 print(time.perf_counter() - start)
 """
 )
+RESTORING = (
+    PROGRAM
+    + """
+start = time.perf_counter()
+checkpoint.restore(prefix + "-1").assert_consumed()
+print(time.perf_counter() - start)
+"""
+)
 
 
 def saving(folder: Path, python: str, whose: str, number: int, size: int) -> Callable[[], float]:
@@ -62,6 +70,21 @@ def saving(folder: Path, python: str, whose: str, number: int, size: int) -> Cal
         return seconds
 
     return measure
+
+
+def restoring(
+    folder: Path, python: str, ours: str, number: int, size: int
+) -> tuple[Callable[[], float], Callable[[], float]]:
+    """Return measurements, ours and theirs, that restore the same files, read before."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    rest = str(folder / "ckpt"), "ours", str(number), str(size)
+    inside(ours, SAVING, *rest)()
+
+    def measure(python: str, whose: str) -> Callable[[], float]:
+        return inside(python, RESTORING, rest[0], whose, *rest[2:])
+
+    return measure(ours, "ours"), measure(python, "theirs")
 
 
 def main() -> None:
@@ -79,11 +102,20 @@ def main() -> None:
             saving(folder, sys.executable, "ours", 1, chosen.size),
             saving(folder, chosen.tensorflow, "theirs and fsync", 1, chosen.size),
         )
+        restored, their_restored = in_turn(
+            chosen.runs, *restoring(folder, chosen.tensorflow, sys.executable, MANY, small)
+        )
+        filled, their_filled = in_turn(
+            chosen.runs, *restoring(folder, chosen.tensorflow, sys.executable, 4, chosen.size)
+        )
+        shutil.rmtree(folder)
         size = f"{chosen.size >> 20} MiB"
         report(
             [
                 Row(f"save {MANY} variables", many, their_many, "s", "> 3"),
                 Row(f"save {size}, both to stable storage", large, their_large, "s", "> 1"),
+                Row(f"restore {MANY} variables", restored, their_restored, "s", "> 3"),
+                Row(f"restore {size}", filled, their_filled, "s", "> 1.5"),
             ]
         )
 

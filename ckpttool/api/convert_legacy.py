@@ -114,7 +114,13 @@ class Conversions(Answer):
         return [each for each in results if isinstance(each, ExportReceipt)]
 
     def write_changes(
-        self, format: str, stream: TextIO, terminal: Terminal, *, everything: bool = False
+        self,
+        format: str,
+        stream: TextIO,
+        terminal: Terminal,
+        *,
+        everything: bool = False,
+        by_key: bool = False,
     ) -> None:
         """Write what became of tensors, in a table by scope, or of the signatures of exports.
 
@@ -123,6 +129,7 @@ class Conversions(Answer):
             stream: where to.
             terminal: what `stream` is.
             everything: list every tensor in a table too.
+            by_key: show keys instead of object paths and variable names.
         """
         dry_run, state = self.dry_run, self.state
         if self._exports:
@@ -137,6 +144,7 @@ class Conversions(Answer):
                 dry_run=dry_run,
                 state=state,
                 everything=everything,
+                by_key=by_key,
             )
 
     def _document(self) -> Mapping[str, object]:

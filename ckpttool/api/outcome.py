@@ -90,7 +90,13 @@ class Outcome(Answer):
         return Changed(self._plan, receipt, self.source, self.destination)
 
     def write_changes(
-        self, format: str, stream: TextIO, terminal: Terminal, *, everything: bool = False
+        self,
+        format: str,
+        stream: TextIO,
+        terminal: Terminal,
+        *,
+        everything: bool = False,
+        by_key: bool = False,
     ) -> None:
         """Write what became of each tensor, in a table by scope.
 
@@ -99,8 +105,17 @@ class Outcome(Answer):
             stream: where to.
             terminal: what `stream` is.
             everything: list every tensor in a table too.
+            by_key: show keys instead of object paths and variable names.
         """
-        write_changes(self.changed, self.command, format, stream, terminal, everything=everything)
+        write_changes(
+            self.changed,
+            self.command,
+            format,
+            stream,
+            terminal,
+            everything=everything,
+            by_key=by_key,
+        )
 
     def _document(self) -> Mapping[str, Any]:
         return changes_document(self.changed, self.command)
@@ -171,7 +186,13 @@ class Outcomes(Answer, Sequence[Outcome]):
         return len(self._done)
 
     def write_changes(
-        self, format: str, stream: TextIO, terminal: Terminal, *, everything: bool = False
+        self,
+        format: str,
+        stream: TextIO,
+        terminal: Terminal,
+        *,
+        everything: bool = False,
+        by_key: bool = False,
     ) -> None:
         """Write what became of each tensor; arguments as of `Outcome.write_changes`."""
         changed = [each.changed for each in self]
@@ -184,6 +205,7 @@ class Outcomes(Answer, Sequence[Outcome]):
             dry_run=self.dry_run,
             state=self.state,
             everything=everything,
+            by_key=by_key,
         )
 
     def _document(self) -> Mapping[str, Any]:

@@ -106,6 +106,7 @@ EXAMPLES = (
 )
 @FOLLOW_LINKS
 @LOCK_TIMEOUT_OPTION
+@options.keys_option
 @options.format_options(*FORMATS)
 @options.pass_settings
 def command(
@@ -125,6 +126,7 @@ def command(
     meta: str,
     follow_links: bool,
     lock_timeout: float,
+    by_key: bool,
     format: str,
 ) -> None:
     """Convert old checkpoints and exports to today's formats.
@@ -177,5 +179,5 @@ def command(
     for note in outcome.notes:
         settings.tell(note)
     outcome.write_changes(
-        format, sys.stdout, settings.terminal(), everything=settings.verbosity > 0
+        format, sys.stdout, settings.terminal(), everything=settings.verbosity > 0, by_key=by_key
     )

@@ -30,6 +30,7 @@ EXAMPLES = (
 @click.option("--fast", is_flag=True, help="Check only indexes and file sizes; read no data.")
 @click.option("--strict", is_flag=True, help="Fail on warnings too.")
 @options.jobs_option("Read")
+@options.keys_option
 @options.format_options()
 @options.pass_settings
 def command(
@@ -38,6 +39,7 @@ def command(
     fast: bool,
     strict: bool,
     jobs: int | None,
+    by_key: bool,
     format: str,
 ) -> int:
     """Verify checksums and structure; report all damage.
@@ -70,6 +72,7 @@ def command(
             fast=fast,
             strict=strict,
             everything=settings.verbosity > 0,
+            by_key=by_key,
         )
     # Damage that was found is the answer, even if something else could not be looked at.
     return NEGATIVE if NEGATIVE in codes else max(codes, default=DONE)

@@ -51,11 +51,13 @@ class Destination:
         prefix: of a new checkpoint; None to write in place, or nowhere.
         how: the other arguments of `surgery.write`.
         all: whether every checkpoint of a folder is meant, and `prefix` is a folder.
+        by_key: whether the answer shows keys instead of object paths and variable names.
     """
 
     prefix: str | None
     how: Writing
     all: bool
+    by_key: bool
 
     @property
     def in_place(self) -> bool:
@@ -80,6 +82,7 @@ def write_options(function: F) -> F:
         lock_timeout: float,
         dry_run: bool,
         all: bool,
+        by_key: bool,
         **kwargs: Any,
     ) -> Any:
         how: Writing = {
@@ -94,7 +97,7 @@ def write_options(function: F) -> F:
             "lock_timeout": lock_timeout,
         }
         options.refuse_misuse(write_misuse(output, how), destination="-o DST")
-        destination = Destination(output, how, all)
+        destination = Destination(output, how, all, by_key)
         return function(*args, destination=destination, **kwargs)
 
     decorators = (
@@ -134,6 +137,7 @@ def write_options(function: F) -> F:
         ),
         FOLLOW_LINKS,
         LOCK_TIMEOUT_OPTION,
+        options.keys_option,
     )
     decorated: Any = with_destination
     for decorator in reversed(decorators):
@@ -176,7 +180,11 @@ def carry_out(
         how: Writing = {**destination.how, "on_wait": settings.tell, "on_progress": bar}
         outcome = each(how, tell) if ckpt is None else one(ckpt, how)
     outcome.write_changes(
-        format, sys.stdout, settings.terminal(), everything=settings.verbosity > 0
+        format,
+        sys.stdout,
+        settings.terminal(),
+        everything=settings.verbosity > 0,
+        by_key=destination.by_key,
     )
     sys.stdout.flush()
     for note in outcome.notes:

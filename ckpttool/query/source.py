@@ -60,6 +60,12 @@ class TensorNames:
         known = {"object_based": self.object_based, "_variables": self._variables}
         return {"_ckpt": None, "_graph": self._graph, **known}
 
+    def settled(self) -> TensorNames:
+        """Return the same without the checkpoint, which may be closed then."""
+        copy = TensorNames()
+        copy.__dict__.update(self.__getstate__())
+        return copy
+
     @cached_property
     def object_based(self) -> bool:
         """Whether keys have object paths."""

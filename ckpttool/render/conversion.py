@@ -77,6 +77,7 @@ def write_conversions(
     dry_run: bool,
     state: str | None,
     everything: bool = False,
+    by_key: bool = False,
 ) -> None:
     """Write what became of the tensors of checkpoints.
 
@@ -88,12 +89,13 @@ def write_conversions(
         dry_run: whether nothing was written.
         state: path of the state file that was written for a folder.
         everything: list every tensor in a table too.
+        by_key: show keys instead of object paths and variable names.
     """
     if format == "json":
         write_json(checkpoints_document(done, dry_run=dry_run, state=state), stream)
     else:
         changed = [_changed(each, dry_run=dry_run) for each in done]
-        write_folder_rows(changed, format, stream, terminal, everything=everything)
+        write_folder_rows(changed, format, stream, terminal, everything=everything, by_key=by_key)
 
 
 def checkpoints_document(

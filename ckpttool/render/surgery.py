@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import TextIO, cast
 
@@ -15,7 +15,8 @@ from ckpttool.render.aligned import write_table
 from ckpttool.render.cells import Column, kind_style
 from ckpttool.render.console import Terminal
 from ckpttool.render.folded import ARROW, drop_rows, edge_rows, fold_moves, plan_moves
-from ckpttool.render.jsonout import source_document, write_json
+from ckpttool.render.jsonout import source_document, write_json, write_jsonl
+from ckpttool.render.names import NameColumns
 from ckpttool.render.table import RowFormat, write_rows
 from ckpttool.render.wrap import write_prose
 from ckpttool.surgery.edge_notes import silent_edges
@@ -23,14 +24,11 @@ from ckpttool.surgery.plan import Change, Plan
 from ckpttool.surgery.writing.receipt import Receipt
 
 _BYTES = Column("bytes", align="right", human=humanize.size)
-CHANGE_COLUMNS = (
-    Column("key", fold=True),
-    Column("action", style="yellow"),
-    Column("new_key", "new key", fold=True, style="green"),
-    Column("kind", style=kind_style),
-    _BYTES,
-)
-FOLDER_COLUMNS = (*CHANGE_COLUMNS, Column("checkpoint", fold=True))
+_ACTION = Column("action", style="yellow")
+_NEW_PATH = Column("new_object_path", "new path", fold=True, style="green")
+_NEW_KEY = Column("new_key", "new key", fold=True, style="green")
+_KIND = Column("kind", style=kind_style)
+_CHECKPOINT = Column("checkpoint", fold=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +56,7 @@ def write_changes(
     terminal: Terminal,
     *,
     everything: bool = False,
+    by_key: bool = False,
 ) -> None:
     """Write what becomes of each tensor, in a table by scope.
 
@@ -68,14 +67,14 @@ def write_changes(
         stream: where to.
         terminal: what `stream` is.
         everything: list every tensor in a table too.
+        by_key: show keys instead of object paths and variable names.
     """
     if format == "json":
         write_json(changes_document(changed, command), stream)
     elif format == "table" and not everything:
         write_scopes([changed], stream, terminal)
     else:
-        rows = ((c.key, c.action, c.new_key, c.kind, c.bytes) for c in changed.plan.changes)
-        write_rows(rows, CHANGE_COLUMNS, cast(RowFormat, format), stream, terminal=terminal)
+        _write_change_rows([changed], format, stream, terminal, by_key=by_key, folder=False)
 
 
 def write_folder_changes(
@@ -88,6 +87,7 @@ def write_folder_changes(
     dry_run: bool,
     state: str | None,
     everything: bool = False,
+    by_key: bool = False,
 ) -> None:
     """Write what becomes of the tensors of a folder's checkpoints.
 
@@ -100,26 +100,71 @@ def write_folder_changes(
         dry_run: whether nothing was written.
         state: path of the state file that was written.
         everything: list every tensor in a table too.
+        by_key: show keys instead of object paths and variable names.
     """
     if format == "json":
         write_json(folder_document(done, command, dry_run=dry_run, state=state), stream)
     else:
-        write_folder_rows(done, format, stream, terminal, everything=everything)
+        write_folder_rows(done, format, stream, terminal, everything=everything, by_key=by_key)
 
 
 def write_folder_rows(
-    done: Sequence[Changed], format: str, stream: TextIO, terminal: Terminal, *, everything: bool
+    done: Sequence[Changed],
+    format: str,
+    stream: TextIO,
+    terminal: Terminal,
+    *,
+    everything: bool,
+    by_key: bool,
 ) -> None:
     """Write what becomes of the tensors of several checkpoints, except as JSON."""
     if format == "table" and not everything:
         write_scopes(done, stream, terminal)
+    else:
+        _write_change_rows(done, format, stream, terminal, by_key=by_key, folder=True)
+
+
+def _write_change_rows(
+    done: Sequence[Changed],
+    format: str,
+    stream: TextIO,
+    terminal: Terminal,
+    *,
+    by_key: bool,
+    folder: bool,
+) -> None:
+    """Write a row for each tensor that changes, of a folder with the checkpoint that it is in."""
+    changes = [(each, each.plan.changes) for each in done]
+    if format == "jsonl":
+        write_jsonl(
+            (
+                _change_document(change, each)
+                | ({"checkpoint": each.source.prefix} if folder else {})
+                for each, some in changes
+                for change in some
+            ),
+            stream,
+        )
         return
-    rows = (
-        (c.key, c.action, c.new_key, c.kind, c.bytes, each.source.prefix)
-        for each in done
-        for c in each.plan.changes
-    )
-    write_rows(rows, FOLDER_COLUMNS, cast(RowFormat, format), stream, terminal=terminal)
+    by_key = by_key or format == "names"
+    named = (each.source.names.row(change.key) for each, some in changes for change in some)
+    names = NameColumns(named, by_key=by_key)
+    new_paths = not by_key and any(each.plan.graph is not None for each in done)
+    columns = (*names.columns, _ACTION, _NEW_PATH if new_paths else _NEW_KEY, _KIND, _BYTES)
+
+    def rows() -> Iterator[tuple[object, ...]]:
+        for each, some in changes:
+            last = (each.source.prefix,) if folder else ()
+            for change in some:
+                new = change.new_key
+                if new is not None and new_paths:
+                    new = each.plan.short_name(new)
+                cells = names.cells(each.source.names.row(change.key))
+                yield (*cells, change.action, new, change.kind, change.bytes, *last)
+
+    if folder:
+        columns += (_CHECKPOINT,)
+    write_rows(rows(), columns, cast(RowFormat, format), stream, terminal=terminal)
 
 
 def write_scopes(done: Sequence[Changed], stream: TextIO, terminal: Terminal) -> None:
@@ -200,7 +245,7 @@ def plan_members(changed: Changed) -> dict[str, object]:
     return {
         "source": source_document(changed.source),
         "destination": changed.prefix,
-        "changes": map(_change_document, changes),
+        "changes": (_change_document(each, changed) for each in changes),
         "kept": len(plan.tensors),
         "by_kind": _by_kind(changes),
         "moves": [
@@ -256,11 +301,14 @@ def outcome(receipt: Receipt | None, prefix: str | None) -> str:
     return written
 
 
-def _change_document(change: Change) -> dict[str, object]:
+def _change_document(change: Change, changed: Changed) -> dict[str, object]:
+    new = change.new_key
     return {
         "action": change.action,
         "key": change.key,
-        "new_key": change.new_key,
+        "new_key": new,
+        **changed.source.names.members(change.key),
+        "new_object_path": None if new is None else changed.plan.object_path(new),
         "kind": change.kind,
         "bytes": change.bytes,
     }

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from itertools import chain, islice
 from typing import TextIO, cast
 
 from ckpttool.objects.keys import object_path
 from ckpttool.printable import printable
 from ckpttool.query.grouping import fold_scopes
+from ckpttool.query.rows import telling_name
+from ckpttool.query.source import TensorNames
 from ckpttool.query.verify.findings import Finding
 from ckpttool.query.verify.report import VERIFY_VERDICTS, Report, VerifyVerdict, worst_verdict
 from ckpttool.render import humanize
 from ckpttool.render.cells import Column, Printed
 from ckpttool.render.console import Terminal
 from ckpttool.render.jsonout import source_document, write_json, write_jsonl
+from ckpttool.render.names import KEY, PATH
 from ckpttool.render.table import RowFormat, write_rows
 from ckpttool.render.wrap import words, write_flow, write_prose
 
@@ -35,7 +38,7 @@ _COLUMNS = (
     Column("file", fold=True),
     Column("offset", align="right"),
     Column("bytes", align="right"),
-    Column("key", fold=True),
+    PATH,
     Column("message", fold=True),
 )
 _STYLES = {
@@ -58,6 +61,7 @@ def write_reports(
     fast: bool,
     strict: bool,
     everything: bool = False,
+    by_key: bool = False,
 ) -> None:
     """Write reports as they come, except in JSON, whose sums stand for all of them.
 
@@ -69,7 +73,9 @@ def write_reports(
         fast: whether the data were left unread.
         strict: whether warnings count as damage.
         everything: tell people of every finding, and of notes.
+        by_key: show keys instead of object paths and variable names.
     """
+    show = _Shown(by_key)
     reports = _begun(reports)
     if format == "json":
         write_json(verify_document(list(reports), fast=fast, strict=strict), stream)
@@ -80,10 +86,29 @@ def write_reports(
             if report.judged(strict=strict) in ("damaged", "unchecked"):
                 stream.write(f"{printable(report.prefix)}\n")
     elif format == "table":
-        _write_for_people(reports, stream, terminal, strict=strict, everything=everything)
+        _write_for_people(reports, show, stream, terminal, strict=strict, everything=everything)
     else:
-        rows = (row for report in reports for row in _rows(report, strict=strict))
-        write_rows(rows, _COLUMNS, cast(RowFormat, format), stream, terminal=terminal)
+        rows = (row for report in reports for row in _rows(report, show, strict=strict))
+        columns = [KEY if by_key and each is PATH else each for each in _COLUMNS]
+        write_rows(rows, columns, cast(RowFormat, format), stream, terminal=terminal)
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """The text for a tensor: its object path, or its key."""
+
+    by_key: bool
+
+    def __call__(self, key: str) -> str:
+        return key if self.by_key else object_path(key) or key
+
+    def with_name(self, key: str, report: Report) -> str:
+        """Return the same with the full name of the variable, if that says more."""
+        shown = printable(self(key))
+        if self.by_key or report.source is None:
+            return shown
+        name = telling_name(self(key), report.source.names.variable(key))
+        return shown if name is None else f"{shown}  ({printable(name)})"
 
 
 def _begun(reports: Iterable[Report]) -> Iterator[Report]:
@@ -104,13 +129,21 @@ def report_document(report: Report, *, strict: bool) -> dict[str, object]:
         "tensors": report.tensors,
         "data_read": not report.fast,
         "bytes_read": report.bytes_read,
-        "findings": [_finding_document(each) for each in report.findings],
+        "findings": [_finding_document(each, report) for each in report.findings],
     }
 
 
-def _finding_document(finding: Finding) -> dict[str, object]:
-    document = asdict(finding)
-    return {"code": document.pop("code"), "severity": finding.severity, **document}
+def _finding_document(finding: Finding, report: Report) -> dict[str, object]:
+    document, key = asdict(finding), finding.key
+    names = report.source.names if report.source is not None else TensorNames()
+    return {
+        "code": document.pop("code"),
+        "severity": finding.severity,
+        **document,
+        "object_path": None if key is None else object_path(key),
+        "name": None if key is None else names.variable(key),
+        "paths": () if key is None else names.paths(key),
+    }
 
 
 def verify_document(reports: Sequence[Report], *, fast: bool, strict: bool) -> dict[str, object]:
@@ -140,7 +173,7 @@ def verify_document(reports: Sequence[Report], *, fast: bool, strict: bool) -> d
     }
 
 
-def _rows(report: Report, *, strict: bool) -> Iterator[tuple[object, ...]]:
+def _rows(report: Report, show: _Shown, *, strict: bool) -> Iterator[tuple[object, ...]]:
     """Yield a row for each finding, and last one for the checkpoint or the folder itself."""
     for each in report.findings:
         yield (
@@ -150,7 +183,7 @@ def _rows(report: Report, *, strict: bool) -> Iterator[tuple[object, ...]]:
             each.path,
             each.offset,
             each.size,
-            each.key,
+            None if each.key is None else show(each.key),
             Printed(each.message),
         )
     yield (
@@ -188,6 +221,7 @@ def _summary(report: Report) -> str:
 
 def _write_for_people(
     reports: Iterable[Report],
+    show: _Shown,
     stream: TextIO,
     terminal: Terminal,
     *,
@@ -209,10 +243,10 @@ def _write_for_people(
         for code, found in groups.items():
             one_file = len({each.path for each in found}) == 1
             if not everything and one_file and len(found) > _FEW and all(f.key for f in found):
-                _write_folded(found, report, stream, terminal)
+                _write_folded(found, report, show, stream, terminal)
                 continue
             for each in found if everything else found[:_MAX_OF_A_KIND]:
-                _write_finding(each, report, stream, terminal)
+                _write_finding(each, report, show, stream, terminal)
             if not everything and len(found) > _MAX_OF_A_KIND:
                 text = f"  and {len(found) - _MAX_OF_A_KIND} more {code}; -v lists all of them"
                 write_prose(text, stream, terminal, style="dim")
@@ -241,7 +275,11 @@ def _warned(report: Report) -> str:
 
 
 def _write_folded(
-    found: Sequence[Finding], report: Report, stream: TextIO, terminal: Terminal
+    found: Sequence[Finding],
+    report: Report,
+    show: _Shown,
+    stream: TextIO,
+    terminal: Terminal,
 ) -> None:
     """Write findings of one code in one file, their tensors by scope."""
     first = found[0]
@@ -252,7 +290,7 @@ def _write_folded(
     _write_line(first, _place(first.path, start, size, report), stream, terminal)
     messages = {each.message.partition(":")[0] for each in found}
     about = f": {messages.pop()}" if len(messages) == 1 else ""
-    names = [object_path(each.key or "") or each.key or "" for each in found]
+    names = [show(each.key or "") for each in found]
     lines = [f"    {humanize.counted(len(set(names)), 'tensor')}{about}"]
     for group in fold_scopes(names, _MAX_SCOPES):
         name = printable(group.name)
@@ -262,12 +300,13 @@ def _write_folded(
         write_prose(line, stream, terminal)
 
 
-def _write_finding(finding: Finding, report: Report, stream: TextIO, terminal: Terminal) -> None:
+def _write_finding(
+    finding: Finding, report: Report, show: _Shown, stream: TextIO, terminal: Terminal
+) -> None:
     place = _place(finding.path, finding.offset, finding.size, report)
     _write_line(finding, place, stream, terminal)
     if finding.key is not None:
-        name = printable(object_path(finding.key) or finding.key)
-        write_prose(f"    {name}", stream, terminal)
+        write_prose(f"    {show.with_name(finding.key, report)}", stream, terminal)
     write_prose(f"    {finding.message}", stream, terminal)
 
 

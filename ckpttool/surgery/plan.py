@@ -184,8 +184,12 @@ class Plan:
 
     def short_name(self, key: str) -> str:
         """Return the object path for a key if there is one, else the key."""
-        path = object_path(key) if self.graph is not None else None
+        path = self.object_path(key)
         return key if path is None else path
+
+    def object_path(self, key: str) -> str | None:
+        """Return the object path for a key of the new checkpoint, if there is one."""
+        return object_path(key) if self.graph is not None else None
 
     def with_notes(self, *notes: str) -> Plan:
         """Return the plan with further notes."""

@@ -296,6 +296,10 @@ def test_json(here: Path) -> None:
         "action": "rename",
         "key": f"net/l1/bias{VALUE}",
         "new_key": f"model/l1/bias{VALUE}",
+        "object_path": "net/l1/bias",
+        "name": "net_1/dense_1/bias",
+        "paths": ["net/l1/bias"],
+        "new_object_path": "model/l1/bias",
         "kind": "weight",
         "bytes": 20,
     }

@@ -90,6 +90,9 @@ def test_json_of_damage(damaged: Victim) -> None:
         "offset": 32,
         "size": 24,
         "key": "dense/kernel",
+        "object_path": None,
+        "name": None,
+        "paths": [],
     }
     assert found["totals"]["damage"] == found["totals"]["notes"] == 1
     assert report["diagnosis"]["code"] == "flipped-bit"
@@ -202,7 +205,7 @@ def test_for_people(damaged: Victim) -> None:
 def test_rows(damaged: Victim) -> None:
     out = ckpt("verify", damaged.prefix).out
     rows = [line.split("\t") for line in out.splitlines()]
-    columns = ["checkpoint", "result", "code", "file", "offset", "bytes", "key", "message"]
+    columns = ["checkpoint", "result", "code", "file", "offset", "bytes", "object_path", "message"]
     assert rows[0] == columns
     assert [row[1] for row in rows[1:]] == ["note", "damage", "damaged"]
     assert rows[2][2:7] == ["bad-crc", damaged.shard(), "32", "24", "dense/kernel"]

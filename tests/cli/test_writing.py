@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import ckpttool
+from ckpttool.objects.keys import object_path
 from tests.support.command import ckpt, shell
 from tests.support.fixtures import bundle
 from tests.support.schemas import validate
@@ -253,7 +254,8 @@ def test_every_form_has_every_change(form: str, objects: tuple[str, ...], here: 
     done = run(here, *objects, "-o", "new", "--format", form)
     text = done.out.replace("\\_", "_") if form == "markdown" else done.out
     for key in plan:
-        assert key in text
+        by_key = form in ("jsonl", "names", "json")
+        assert (key if by_key else object_path(key) or key) in text
     lines = done.out.splitlines()
     if form == "names":
         assert lines == list(plan)
@@ -269,7 +271,7 @@ def test_a_table_is_for_people(here: Path) -> None:
     assert lines[1].split() == ["**/.OPTIMIZER_SLOT/optimizer/m", "slot", "2", "40", "B"]
     words = (*WORK["prune objects"], "-n", "--format", "table", "-v")
     every = run(here, *words, environ=wide).out.splitlines()
-    assert every[0].split() == ["key", "action", "new", "key", "kind", "bytes"]
+    assert every[0].split() == ["path", "action", "new", "path", "kind", "bytes"]
     assert len(every) == 5
     coloured = run(
         here, *WORK["prune objects"], "-o", "x", "--format", "table", "--color", "always"

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import ckpttool
+from ckpttool.objects.keys import key_of_path
 from tests.support.command import Outcome, ckpt
 from tests.support.fixtures import FIXTURES, bundle
 
@@ -83,7 +84,17 @@ def values(prefix: Path) -> dict[str, object]:
 
 
 def planned(done: Outcome) -> list[list[str]]:
-    return [line.split("\t") for line in done.out.splitlines()[1:]]
+    """Return the rows of a plan with keys in place of object paths, and no variable names."""
+    header, *rows = [line.split("\t") for line in done.out.splitlines()]
+    found = []
+    for row in rows:
+        cells = dict(zip(header, row, strict=True))
+        cells.pop("name", None)
+        for name in {"object_path", "new_object_path"} & cells.keys():
+            if cells[name] != "-":
+                cells[name] = key_of_path(cells[name]) or cells[name]
+        found.append([*cells.values()])
+    return found
 
 
 def renaming(done: Outcome) -> dict[str, str | None]:

@@ -9,8 +9,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from ckpttool.bundle.naming import index_path
+from ckpttool.checkpoint.locate import locate
+from ckpttool.checkpoint.open import Checkpoint
+from ckpttool.errors import CkptError
 from ckpttool.objects.keys import GRAPH_KEY
-from ckpttool.query.source import Source
+from ckpttool.query.source import Source, TensorNames
 from ckpttool.query.verify.checksums import judge, mixed_saves
 from ckpttool.query.verify.data import read_shards
 from ckpttool.query.verify.extents import ShardLayout, place_tensors
@@ -98,7 +101,7 @@ def verify_bundle(
 
         diagnosis = diagnose_bundle(prefix, survey, layout, findings, counts)
     return CheckpointResult(
-        _source(prefix, typed, survey, layout, index_bytes),
+        _source(prefix, typed, survey, layout, index_bytes, _names(prefix, survey, findings)),
         len(survey.tensors),
         done,
         tuple(findings),
@@ -121,8 +124,24 @@ def _judge(prefix: str, layout: ShardLayout, names: FolderNames) -> list[Finding
     return findings
 
 
+def _names(prefix: str, survey: IndexSurvey, findings: list[Finding]) -> TensorNames:
+    """Return the names of tensors, as far as findings need and the object graph has them."""
+    if GRAPH_KEY not in survey.tensors or not any(each.key for each in findings):
+        return TensorNames()
+    try:
+        with Checkpoint(locate(prefix)) as ckpt:
+            return TensorNames(ckpt).settled()
+    except CkptError:
+        return TensorNames()
+
+
 def _source(
-    prefix: str, typed: str, survey: IndexSurvey, layout: ShardLayout, index_bytes: int
+    prefix: str,
+    typed: str,
+    survey: IndexSurvey,
+    layout: ShardLayout,
+    index_bytes: int,
+    names: TensorNames,
 ) -> Source | None:
     header = survey.header
     if header is None:
@@ -137,6 +156,7 @@ def _source(
         index_bytes=index_bytes,
         data_bytes=sum(shard.size for shard in layout.shards),
         missing_shards=tuple(layout.missing),
+        names=names,
     )
 
 

@@ -160,6 +160,10 @@ def test_rows(form: str) -> None:
             "key": "beta1_power",
             "action": "rename",
             "new_key": "x/beta1_power",
+            "object_path": None,
+            "name": None,
+            "paths": [],
+            "new_object_path": None,
             "kind": "optimizer",
             "bytes": 4,
         }

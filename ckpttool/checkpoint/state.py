@@ -125,12 +125,7 @@ def format_state(state: CheckpointState) -> str:
     from ckpttool.pb.convert import to_text
 
     for path in (state.model_checkpoint_path, *state.all_model_checkpoint_paths):
-        try:
-            path.encode()
-        except UnicodeEncodeError as error:
-            raise DestinationError(
-                "a state file cannot name it: the path is not UTF-8", path=path
-            ) from error
+        refuse_unnamable(path)
     return to_text(
         pb.CheckpointState(
             model_checkpoint_path=state.model_checkpoint_path,
@@ -139,6 +134,16 @@ def format_state(state: CheckpointState) -> str:
             last_preserved_timestamp=state.last_preserved_timestamp,
         )
     )
+
+
+def refuse_unnamable(path: str) -> None:
+    """Raise `DestinationError` if a state file cannot name a checkpoint."""
+    try:
+        path.encode()
+    except UnicodeEncodeError as error:
+        raise DestinationError(
+            "a state file cannot name it: the path is not UTF-8", path=path
+        ) from error
 
 
 def write_state(

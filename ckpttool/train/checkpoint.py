@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ckpttool.bundle.naming import index_path
+from ckpttool.checkpoint.state import refuse_unnamable
 from ckpttool.errors import DestinationError, UnsavedWarning, UntrackableError
 from ckpttool.storage.paths import StrPath, path_text
 from ckpttool.train.containers import node_of
@@ -210,6 +211,8 @@ class Checkpoint(Module):
             written: called when it is written, before the callbacks of the options.
             record: called after these.
         """
+        if record is not _nothing:
+            refuse_unnamable(os.path.basename(path))
         in_background = options is not None and options.enable_async
         snapshot = snapshot_of(*self._tracked_root(), copy=in_background)
 

@@ -90,6 +90,14 @@ class Bad(PythonState):
         raise NotImplementedError
 
 
+def test_a_name_that_no_state_file_can_hold(tmp_path: Path) -> None:
+    checkpoint = Checkpoint(v=Variable(1.0))
+    with pytest.raises(DestinationError, match="a state file cannot name it"):
+        checkpoint.save(tmp_path / "a\udcff")
+    assert written(tmp_path) == [] and int(checkpoint.save_counter) == 0
+    checkpoint.write(tmp_path / "a\udcff")
+
+
 def test_a_callback_that_raises(tmp_path: Path) -> None:
     def fail() -> None:
         raise KeyError("mine")

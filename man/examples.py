@@ -29,6 +29,7 @@ _FOLDERS = {
     "ckpts": "v2/tf2.21/guide_legacy_adam_resumed/tf_ckpts",
     "tf_ckpts": "v2/tf2.21/guide_legacy_adam_resumed/tf_ckpts",
     "saved_model": "saved_model/tf2.21/tf_keras/model",
+    "keras": "v2/tf2.21/keras3_adam",
     "runs": "v1/tf1.15/saver",
     "exports": "session_bundle/tf1.4/versions",
 }
@@ -58,6 +59,9 @@ def make(folder: Path) -> None:
         for path in source.parent.glob(f"{source.name}*"):
             shutil.copy(path, folder / f"{name}{path.name[len(source.name) :]}")
     (folder / "names.tsv").write_text(_MAP, encoding="utf-8")
+    published = folder / "published" / "ckpt-1"
+    ckpttool.rename(folder / "ckpts", published, {"net": "model"})
+    ckpttool.prune(published, slots=True, in_place=True)
     shutil.copytree(folder / "ckpts", folder / "download")
     shard = folder / "download" / "ckpt-10.data-00000-of-00001"
     os.truncate(shard, shard.stat().st_size // 2)

@@ -155,7 +155,7 @@ def test_the_exit_code_is_that_of_the_command(pager: Path) -> None:
 
 def test_messages_follow_when_the_pager_has_ended(pager: Path, tmp_path: Path) -> None:
     words = ("rename", GUIDE, "net=model", "-o", str(tmp_path / "new"))
-    code, shown = run(*words, environ={"PAGER": f"{pager}; echo END"})
+    code, shown = run(*words, size=(2, 80), environ={"PAGER": f"{pager}; echo END"})
     assert code == 0
     assert shown.index("END") < shown.index("ckpt: ")
     # On a screen that is large enough they follow the output.

@@ -22,6 +22,7 @@ loads       one reading of a checkpoint: what is read, checked and assigned toge
 takings     what objects take from a checkpoint, and whether it fits
 reading     values, read and checked as a whole
 status      what a restore has done and has not
+views       object graphs of checkpoints and programs, to look at
 options     options of saving and restoring
 trackable   what every tracked object has: edges, pending restores, values
 module      objects whose attributes are edges
@@ -58,7 +59,7 @@ if TYPE_CHECKING:
         UntrackableError,
     )
     from ckpttool.train.carried import Carried
-    from ckpttool.train.checkpoint import Checkpoint, save_weights
+    from ckpttool.train.checkpoint import Checkpoint, load_weights, save_weights
     from ckpttool.train.containers import NoDependency
     from ckpttool.train.module import Module
     from ckpttool.train.options import CheckpointOptions
@@ -72,12 +73,14 @@ if TYPE_CHECKING:
     )
     from ckpttool.train.trackable import Trackable
     from ckpttool.train.variable import Variable
+    from ckpttool.train.views import CheckpointView, TrackableView
 
 __all__ = [
     "Carried",
     "Checkpoint",
     "CheckpointLoadStatus",
     "CheckpointOptions",
+    "CheckpointView",
     "ContainerChangedError",
     "InitializationOnlyStatus",
     "MismatchError",
@@ -88,6 +91,7 @@ __all__ = [
     "SlotOwner",
     "TensorState",
     "Trackable",
+    "TrackableView",
     "UnrestoredError",
     "UnrestoredWarning",
     "UnsavedWarning",
@@ -100,6 +104,7 @@ __all__ = [
     "list_variables",
     "load_checkpoint",
     "load_variable",
+    "load_weights",
     "save_weights",
     "track",
 ]
@@ -109,6 +114,7 @@ _HOMES = {
     "Checkpoint": "train.checkpoint",
     "CheckpointLoadStatus": "train.status",
     "CheckpointOptions": "train.options",
+    "CheckpointView": "train.views",
     "ContainerChangedError": "errors",
     "InitializationOnlyStatus": "train.status",
     "MismatchError": "errors",
@@ -119,6 +125,7 @@ _HOMES = {
     "SlotOwner": "train.slots",
     "TensorState": "train.states",
     "Trackable": "train.trackable",
+    "TrackableView": "train.views",
     "UnrestoredError": "errors",
     "UnrestoredWarning": "errors",
     "UnsavedWarning": "errors",
@@ -131,6 +138,7 @@ _HOMES = {
     "list_variables": "checkpoint.tf_train",
     "load_checkpoint": "checkpoint.tf_train",
     "load_variable": "checkpoint.tf_train",
+    "load_weights": "train.checkpoint",
     "save_weights": "train.checkpoint",
     "track": "train.plain",
 }

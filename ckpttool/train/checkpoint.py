@@ -13,7 +13,7 @@ import numpy as np
 
 from ckpttool.bundle.naming import index_path
 from ckpttool.checkpoint.state import refuse_unnamable
-from ckpttool.errors import DestinationError, UnsavedWarning, UntrackableError
+from ckpttool.errors import DestinationError, UnrestoredError, UnsavedWarning, UntrackableError
 from ckpttool.storage.paths import StrPath, path_text
 from ckpttool.train.containers import node_of
 from ckpttool.train.module import Module
@@ -288,6 +288,26 @@ def save_weights(
     if not overwrite and os.path.lexists(index_path(prefix)):
         raise DestinationError("already exists", path=index_path(prefix))
     write_latest(Checkpoint(root).write(prefix, options))
+
+
+def load_weights(root: Any, path: StrPath, options: CheckpointOptions | None = None) -> LoadStatus:
+    """Restore an object as a Keras model's method of that name does.
+
+    Args:
+        root: the object, which was the root of what was saved.
+        path: the address of a checkpoint.
+        options: how to restore.
+
+    Raises:
+        UnrestoredError: nothing but the root was matched.
+        CkptError: as of `Checkpoint.read`.
+    """
+    status = Checkpoint(root).read(path, options)
+    try:
+        return status.assert_nontrivial_match()
+    except UnrestoredError:
+        status.expect_partial()  # else the same is told again, as a warning
+        raise
 
 
 def _dereferenced(value: Any, name: str) -> Trackable:

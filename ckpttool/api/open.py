@@ -50,7 +50,20 @@ class Tensor:
     @property
     def name(self) -> str:
         """The object path in an object-based checkpoint, else the key."""
-        return self._checkpoint.object_path(self.key) or self.key
+        return self.object_path or self.key
+
+    @property
+    def object_path(self) -> str | None:
+        """The path of objects to the tensor; None in a name-based checkpoint."""
+        return self._checkpoint.object_path(self.key)
+
+    @property
+    def variable_name(self) -> str | None:
+        """The full name of the variable in its program, if the object graph records it.
+
+        It is the `name` of the commands' JSON.
+        """
+        return self._checkpoint.variable_names.get(self.key)
 
     @property
     def dtype(self) -> DType:

@@ -210,7 +210,7 @@ def complete_paths(incomplete: str, *, folders_only: bool = False) -> list[str]:
 
 
 def complete_names(paths: Sequence[str], incomplete: str) -> list[CompletionItem]:
-    """Complete a key or an object path of the checkpoints, scope by scope.
+    """Complete a key or an object path of the checkpoints, scope by scope, else a variable name.
 
     Args:
         paths: the typed addresses of checkpoints.
@@ -224,11 +224,13 @@ def complete_names(paths: Sequence[str], incomplete: str) -> list[CompletionItem
     found: set[str] = set()
     for path in paths:
         found.update(_next_segments(_names(path, typed), typed))
+    for path in () if found else paths:
+        found.update(_next_segments(_names(path, typed, variables=True), typed))
     return [CompletionItem(mark + name) for name in sorted(found)]
 
 
-def _names(path: str, typed: str) -> Iterable[str]:
-    """Return the object paths in a checkpoint, and the keys without one.
+def _names(path: str, typed: str, *, variables: bool = False) -> Iterable[str]:
+    """Return the object paths in a checkpoint, and the keys without one; or the variable names.
 
     If the typed text contains TensorFlow's `/.ATTRIBUTES/...`, return all keys.
     """
@@ -237,6 +239,8 @@ def _names(path: str, typed: str) -> Iterable[str]:
 
     try:
         with opened(os.path.expanduser(path)) as checkpoint:
+            if variables:
+                return map(printable, list(checkpoint.variable_names.values()))
             keys = list(checkpoint.entries)
             if "/." not in typed:
                 keys = [checkpoint.object_path(key) or key for key in keys]

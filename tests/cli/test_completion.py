@@ -293,6 +293,17 @@ def test_names_scope_by_scope() -> None:
     assert complete_names([], "") == []
 
 
+def test_variable_names_where_no_path_begins_so() -> None:
+    keras = os.path.join(FIXTURES, "v2", "tf2.21", "keras3_adam")
+    for typed, names in {
+        "seq": ["sequential/"],
+        "=sequential/dense/k": ["=sequential/dense/kernel"],
+        "opt": ["optimizer/"],
+        "nothing": [],
+    }.items():
+        assert [item.value for item in complete_names([keras], typed)] == names
+
+
 def test_patterns_from_a_file_are_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("patterns").write_text("")

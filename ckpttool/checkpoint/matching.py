@@ -192,6 +192,11 @@ class GraphMatch(Generic[T]):
         found = None if draft is None else draft.bound.get(node_id)
         return load.bound.get(node_id) if found is None else found
 
+    def number(self, found: T) -> int:
+        """Return the number of the newest load that an object reads from."""
+        known = self._numbers.get(id(found))
+        return self._program.number(found) if known is None else known
+
     def enter(self, load: Load[T], node_id: int, found: T) -> None:
         """Match a node with an object, and all that follows from it.
 
@@ -243,8 +248,7 @@ class GraphMatch(Generic[T]):
             self.conflicts.append((load, Conflict(node_id, found, late=True)))
 
     def _note_read(self, load: Load[T], node_id: int, found: T) -> None:
-        known = self._numbers.get(id(found))
-        if load.number > (self._program.number(found) if known is None else known):
+        if load.number > self.number(found):
             self._numbers[id(found)] = load.number
             self.reads.append((load, node_id, found))
 

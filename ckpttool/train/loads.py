@@ -211,7 +211,7 @@ class Transaction:
         missing: list[tuple[NamedLoad, Trackable]] = []
         newest: dict[int, int] = {}
         for load, found in self._named:
-            number = newest.get(id(found), tracking(found).update_number)
+            number = newest.get(id(found), self._matching.number(found))
             if load.number <= number:
                 continue
             newest[id(found)] = load.number

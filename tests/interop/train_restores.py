@@ -652,3 +652,95 @@ def statuses_outlive_names(m: Any, folder: Path) -> object:
     status = m.Checkpoint(net=same_net(m)).restore(str(folder / "ckpt-1"))
     gc.collect()
     return [holds(status.assert_existing_objects_matched), holds(status.assert_nontrivial_match)]
+
+
+# ------------------------------------------------------------------------ checkpoints without graph
+
+
+def of_names(m: Any, folder: Path) -> None:
+    """Both formats, by TensorFlow's own operations."""
+    import tensorflow as tf
+
+    names = ["a", "net/b", "text", "Variable"]
+    tensors = [[1.0, 2.0], [[3, 4]], ["x", "y"], 5.0]
+    raw = tf.raw_ops
+    raw.SaveV2(
+        prefix=str(folder / "two"),
+        tensor_names=names,
+        shape_and_slices=[""] * 4,
+        tensors=[tf.constant(each) for each in tensors],
+    )
+    raw.Save(
+        filename=str(folder / "one"),
+        tensor_names=names,
+        data=[tf.constant(each) for each in tensors],
+    )
+
+
+def both_formats(read: Callable[[Any, str], object]) -> Callable[[Any, Path], object]:
+    def run(m: Any, folder: Path) -> object:
+        return [read(m, str(folder / name)) for name in ("two", "one")]
+
+    run.__name__ = read.__name__
+    return run
+
+
+@after(of_names)
+@both_formats
+def by_name(m: Any, path: str) -> object:
+    net = module(m, x=m.Variable([0.0, 0.0], name="a"), y=m.Variable([[0, 0]], name="net/b"))
+    ckpt = m.Checkpoint(net=net, text=m.Variable(["", ""], name="text"), d=m.Variable(0.0))
+    status = ckpt.restore(path)
+    told = [values(net.x, net.y, ckpt.text, ckpt.d), verdict(status), value(ckpt.save_counter)]
+    status = m.Checkpoint(net=net).read(path)
+    return [*told, verdict(status)]
+
+
+@after(of_names)
+@both_formats
+def by_name_later(m: Any, path: str) -> object:
+    ckpt = m.Checkpoint()
+    status = ckpt.restore(path)
+    told: list[object] = [verdict(status)]
+    ckpt.x = m.Variable([0.0, 0.0], name="a")
+    told += [value(ckpt.x), verdict(status)]
+    ckpt.net = module(m, inside=m.Variable([[0, 0]], name="net/b"))
+    told += [value(ckpt.net.inside), verdict(status)]
+    ckpt.net.again = m.Variable([[0, 0]], name="net/b")
+    told += [value(ckpt.net.again), verdict(status)]
+    ckpt.list = [m.Variable([[0, 0]], name="net/b")]
+    told += [value(ckpt.list[0]), verdict(status)]
+    ckpt.list.append(m.Variable([[0, 0]], name="net/b"))
+    return [*told, value(ckpt.list[1]), verdict(status)]
+
+
+@after(of_names)
+@both_formats
+def by_name_what_is_missing(m: Any, path: str) -> object:
+    ckpt = m.Checkpoint(x=m.Variable([0.0, 0.0], name="a"), y=m.Variable([7.0], name="missing"))
+    status = ckpt.restore(path)
+    told: list[object] = [values(ckpt.x, ckpt.y), verdict(status)]
+    del ckpt.y
+    told.append(verdict(ckpt.restore(path)))
+    for wrong in ([0.0], [0, 0]):
+        ckpt = m.Checkpoint(x=m.Variable(wrong, name="a"))
+        told.append(raises(ckpt.restore, path))
+    owner, v = m.SlotOwner(), m.Variable([0.0, 0.0], name="v")
+    slot = owner.add_slot(v, "m", name="a")
+    ckpt = m.Checkpoint(owner=owner, v=v)
+    ckpt.restore(path)
+    return [*told, value(slot)]
+
+
+@after(of_names)
+@both_formats
+def by_name_and_by_object(m: Any, path: str) -> object:
+    other = m.Checkpoint(x=m.Variable([8.0, 9.0]))
+    saved = other.save(path + "-objects")
+    told: list[object] = []
+    for order in ((path, saved), (saved, path)):
+        ckpt = m.Checkpoint()
+        statuses = [ckpt.restore(each) for each in order]
+        ckpt.x = m.Variable([0.0, 0.0], name="a")
+        told += [value(ckpt.x), *map(verdict, statuses)]
+    return told

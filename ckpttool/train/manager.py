@@ -19,6 +19,9 @@ from ckpttool.train.checkpoint import Checkpoint
 from ckpttool.train.options import CheckpointOptions
 from ckpttool.train.retention import delete_checkpoint, plan_sweep
 
+# Of a state file that the system does not tell about.
+_UNKNOWN: Identity = (-1, -1, -1, -1)
+
 
 class CheckpointManager:
     """Saves checkpoints into a folder, and deletes all but the newest.
@@ -165,9 +168,10 @@ class CheckpointManager:
                 count.kept = True
 
             def record(path: str) -> None:
-                count.kept = False
-                self._name_latest(path)
-                count.kept = True
+                try:
+                    self._name_latest(path)
+                finally:
+                    count.kept = self._latest == path
                 self._sweep()
 
             self._checkpoint._save_as(path, options, written=written, record=record)
@@ -233,14 +237,15 @@ class CheckpointManager:
             return False
 
     def _name_latest(self, path: str) -> None:
-        before = dict(self._active), self._latest
+        before, seen = (dict(self._active), self._latest), self._seen
         self._active.pop(path, None)
         self._active[path] = self._clock()
         self._latest = path
         try:
             self._write_state()
         except BaseException:
-            self._active, self._latest = before
+            if self._seen == seen:  # else it was written, whatever failed after that
+                self._active, self._latest = before
             raise
 
     def _sweep(self) -> None:
@@ -280,17 +285,23 @@ class CheckpointManager:
     @contextmanager
     def _watched(self) -> Iterator[None]:
         """Warn if another process has written the state file since it was written here."""
-        if self._state_identity() != self._seen:
+        now = self._state_identity()
+        if now != self._seen and _UNKNOWN not in (now, self._seen):
             warnings.warn(
                 f"{self._directory}: something else has changed the state file; one process may "
                 "manage a folder at a time, and what the other one saved is not deleted any more",
                 stacklevel=5,
             )
-        yield
-        self._seen = self._state_identity()
+        try:
+            yield
+        finally:
+            self._seen = self._state_identity()
 
     def _state_identity(self) -> Identity | None:
+        """Return the identity of the state file."""
         try:
             return identity_of(os.stat(os.path.join(self._directory, STATE_NAME)))
-        except (OSError, ValueError):
+        except (FileNotFoundError, NotADirectoryError):
             return None
+        except (OSError, ValueError):
+            return _UNKNOWN

@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from ckpttool.train.carried import Carried
     from ckpttool.train.checkpoint import Checkpoint, load_weights, save_weights
     from ckpttool.train.containers import NoDependency
+    from ckpttool.train.manager import CheckpointManager
     from ckpttool.train.module import Module
     from ckpttool.train.options import CheckpointOptions
     from ckpttool.train.plain import track
@@ -79,6 +80,7 @@ __all__ = [
     "Carried",
     "Checkpoint",
     "CheckpointLoadStatus",
+    "CheckpointManager",
     "CheckpointOptions",
     "CheckpointView",
     "ContainerChangedError",
@@ -113,6 +115,7 @@ _HOMES = {
     "Carried": "train.carried",
     "Checkpoint": "train.checkpoint",
     "CheckpointLoadStatus": "train.status",
+    "CheckpointManager": "train.manager",
     "CheckpointOptions": "train.options",
     "CheckpointView": "train.views",
     "ContainerChangedError": "errors",

@@ -197,3 +197,15 @@ def _take_interrupts() -> None:
     """Let an interrupt raise KeyboardInterrupt from now on, unless none are wanted."""
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+        if os.name == "posix":  # elsewhere a process that signals itself is ended
+            sys.unraisablehook = _interrupt_again
+
+
+def _interrupt_again(lost: sys.UnraisableHookArgs) -> None:
+    """Interrupt once more, a moment later, if Python drops an interrupt, as in a `__del__`."""
+    if lost.exc_type is KeyboardInterrupt:
+        from threading import Timer
+
+        Timer(0.01, os.kill, (os.getpid(), signal.SIGINT)).start()
+    else:
+        sys.__unraisablehook__(lost)

@@ -18,6 +18,7 @@ import pytest
 
 from tests.support.command import ckpt, environment, shell
 from tests.support.fixtures import FIXTURES
+from tests.support.limits import run_python
 
 META = f"{FIXTURES}/v2/tf1.15/saver/model.ckpt-3.meta"
 PREFIX = f"{FIXTURES}/v2/tf1.15/saver/model.ckpt-3"
@@ -110,6 +111,28 @@ def test_an_interrupt_at_any_moment() -> None:
             assert not re.search(r"ckpttool/(?!__init__|__main__)", err), err
         ended.append(process.returncode)
     assert 130 in ended, ended
+
+
+_DROPPED = """
+import signal, sys, time
+from ckpttool.cli import main
+
+class Closing:
+    def __del__(self):
+        signal.raise_signal(signal.SIGINT)
+
+def work(*args, **kwargs):
+    Closing()
+    time.sleep(20)
+
+main.cli.make_context = work
+main.script()
+"""
+
+
+def test_an_interrupt_that_python_drops_comes_again() -> None:
+    done = run_python(_DROPPED, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "ckpt: interrupted\n")
 
 
 _NO_THREADS = """

@@ -11,7 +11,7 @@ of a `GraphMatch` to loads and program are made together, or not at all.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Collection, Mapping, MutableMapping
 from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
@@ -66,6 +66,7 @@ class Load(Generic[T]):
         graph: of the checkpoint.
         bound: where to keep the object of each node, by id.
         skip_slots: whether slot variables are left out.
+        reserved: edges that an open root does not take, because the program has others for them.
 
     Attributes:
         matched: ids of the nodes that were matched, also if their objects are gone.
@@ -80,11 +81,13 @@ class Load(Generic[T]):
         bound: MutableMapping[int, T],
         *,
         skip_slots: bool = False,
+        reserved: Collection[str] = (),
     ) -> None:
         self.number = number
         self.graph = graph
         self.bound = bound
         self.skip_slots = skip_slots
+        self.reserved = reserved
         self.matched: set[int] = set()
         self.coming: dict[int, list[SlotLink]] = {}
         self.waiting: dict[int, list[tuple[SlotLink, T]]] = {}
@@ -268,7 +271,7 @@ class GraphMatch(Generic[T]):
             name, target = columns.edge_names[at], columns.edge_targets[at]
             child = edges.get(name)
             there = self.bound(load, target)
-            if child is None and is_open:
+            if child is None and is_open and not (node_id == 0 and name in load.reserved):
                 child = self._program.new_object() if there is None else there
                 self.new_children.append(NewChild(found, name, child))
             if there is not None:

@@ -248,7 +248,9 @@ class Checkpoint(Module):
                 was.
         """
         self.sync()
-        return read_program(save_path, self._tracked_root, options)
+        _, attached = self._tracked_root()
+        reserved = [SAVE_COUNTER, *(name for name, _ in attached)] if attached else ()
+        return read_program(save_path, self._tracked_root, options, reserved=reserved)
 
     def restore(
         self, save_path: StrPath | None, options: CheckpointOptions | None = None

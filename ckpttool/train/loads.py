@@ -6,7 +6,7 @@ damaged checkpoint, or one that does not fit, leaves the program as it was.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from itertools import count
 from typing import TYPE_CHECKING
@@ -57,14 +57,28 @@ class GraphLoad(Load[Trackable]):
         source: the checkpoint.
         graph: its object graph.
         skip_slots: whether slot variables are left out.
+        reserved: edges that a carried root does not take.
 
     Attributes:
         unused: node ids and names of attributes that the objects of the nodes do not take.
         seconds: objects that were restored under a node that has another object, by `id`.
     """
 
-    def __init__(self, source: Checkpoint, graph: ObjectGraph, *, skip_slots: bool) -> None:
-        super().__init__(next(_numbers), graph, WeakValueDictionary(), skip_slots=skip_slots)
+    def __init__(
+        self,
+        source: Checkpoint,
+        graph: ObjectGraph,
+        *,
+        skip_slots: bool,
+        reserved: Collection[str] = (),
+    ) -> None:
+        super().__init__(
+            next(_numbers),
+            graph,
+            WeakValueDictionary(),
+            skip_slots=skip_slots,
+            reserved=reserved,
+        )
         self.source = source
         self.unused: list[tuple[int, str]] = []
         self.seconds: WeakValueDictionary[int, Trackable] = WeakValueDictionary()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from ckpttool.checkpoint.locate import locate
 from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.errors import NotFoundError
@@ -19,7 +21,11 @@ from ckpttool.train.status import (
 
 
 def read_program(
-    path: StrPath | None, program: ProgramRoot, options: CheckpointOptions | None = None
+    path: StrPath | None,
+    program: ProgramRoot,
+    options: CheckpointOptions | None = None,
+    *,
+    reserved: Collection[str] = (),
 ) -> LoadStatus:
     """Restore the objects of a program; what it lacks waits until it is tracked.
 
@@ -27,6 +33,7 @@ def read_program(
         path: the address of a checkpoint; None for none.
         program: returns its root and the edges from it that are not its own.
         options: how to restore.
+        reserved: edges that a carried root does not take, because others come in their place.
 
     Raises:
         MismatchError: tensors do not fit the program. Nothing was restored then, nor is it in case
@@ -43,7 +50,7 @@ def read_program(
     if graph is None:
         return _read_by_name(source, program)
     skip_slots = options is not None and options.experimental_skip_slot_variables
-    load = GraphLoad(source, graph, skip_slots=skip_slots)
+    load = GraphLoad(source, graph, skip_slots=skip_slots, reserved=reserved)
     root, attached = program()
     transaction = Transaction()
     transaction.enter(load, 0, root)

@@ -9,7 +9,7 @@ import pytest
 import ckpttool
 from ckpttool.objects.keys import GRAPH_KEY
 from ckpttool.train.carried import Carried
-from ckpttool.train.checkpoint import save_weights
+from ckpttool.train.checkpoint import Checkpoint, save_weights
 from ckpttool.train.module import Module
 from ckpttool.train.restore import read_program
 from ckpttool.train.saving import write_snapshot
@@ -67,3 +67,20 @@ def test_slots_are_made_on_demand() -> None:
     assert root.get_slot(child, "m") is slot is root.create_slot(child, "m", None, ())
     assert root.get_slot_names() == ["m"]
     assert root.get_slot(slot, "m") is None
+
+
+def test_a_root_that_carries_everything(tmp_path: Path) -> None:
+    module = Module()
+    module.a, module.b = Variable(1.0, name="a"), Variable(2.0, name="b")
+    saved = Checkpoint(module, step=Variable(3)).save(tmp_path / "ckpt")
+    step = Variable(0)
+    ckpt = Checkpoint(Carried(), step=step)
+    ckpt.restore(saved).assert_consumed()
+    assert (int(ckpt.save_counter), int(step)) == (1, 3)
+    step.assign(4)
+    again = ckpt.save(tmp_path / "ckpt")
+    assert ckpttool.verify(again).verdict == "ok"
+    other = Module()
+    other.a, other.b, step = Variable(0.0), Variable(0.0), Variable(0)
+    Checkpoint(other, step=step).restore(again).assert_consumed()
+    assert (float(other.a), float(other.b), int(step)) == (1.0, 2.0, 4)

@@ -216,9 +216,9 @@ class GraphMatch(Generic[T]):
         self._bind(load, draft, node_id, found, queue)
         for node_id, found in queue:
             self._note_read(load, node_id, found)
+            # Also without any: a container that was changed fails in any case.
             edges = load.graph.columns.edges_of(node_id)
-            if edges:
-                self._match_children(load, draft, node_id, edges, found, queue)
+            self._match_children(load, draft, node_id, edges, found, queue)
             self._match_slots(load, draft, node_id, found, queue)
 
     def commit(self) -> None:

@@ -128,7 +128,7 @@ class Checkpoint(Module):
             root, _ = self._tracked_root()
             add_edge(self, SAVE_COUNTER, counter)
             if root is not self:
-                resume(root, SAVE_COUNTER, counter)
+                resume(root, SAVE_COUNTER, counter, by_name=False)
                 self.__dict__[_ATTACHED].append((SAVE_COUNTER, counter))
             self.__dict__[_COUNTER] = counter
         return counter

@@ -347,8 +347,7 @@ class DictWrapper(_Container, dict[Any, Any]):
         self._changed = None
         self._storage = storage
         self._seen: dict[Any, Any] = {}
-        for key, value in list(storage.items()):
-            storage[key] = self._track_item(key, value)
+        storage.update({key: self._track_item(key, value) for key, value in storage.items()})
         self._seen = dict(storage)
 
     def _kind(self) -> str:

@@ -172,7 +172,7 @@ class CheckpointLoadStatus(LoadStatus):
 
     def _lacking(self) -> list[tuple[str, Trackable]]:
         bound = {id(found) for found in self._load.bound.values()}
-        objects = _objects(self._program)
+        objects = _objects(self._program, slots=not self._load.skip_slots)
         reached = {id(found) for _, found in objects}
         objects += [
             (_NOWHERE, found) for found in self._load.seconds.values() if id(found) not in reached
@@ -235,14 +235,20 @@ class NameBasedSaverStatus(LoadStatus):
         return self._load.source.prefix
 
 
-def _objects(program: ProgramRoot) -> list[tuple[str, Trackable]]:
+def _objects(program: ProgramRoot, *, slots: bool = True) -> list[tuple[str, Trackable]]:
     """Return the objects that can be reached now, with their paths; slot variables too.
+
+    Args:
+        program: returns the root and its other edges.
+        slots: False to leave out slot variables.
 
     Raises:
         ContainerChangedError: a container on the way cannot be listed.
     """
     reached = reached_from(*program())
     found = list(zip(reached.paths, reached.nodes, strict=True))
+    if not slots:
+        return found
     found += [
         (slot_path(reached.paths[variable], reached.paths[owner], name), slot)
         for owner, variable, name, slot in reached.slots()

@@ -183,8 +183,14 @@ def add_edge(parent: Trackable, name: str, child: Trackable) -> None:
         raise
 
 
-def resume(parent: Trackable, name: str, child: Trackable) -> None:
+def resume(parent: Trackable, name: str, child: Trackable, *, by_name: bool = True) -> None:
     """Give an object that was just tracked the restores that wait for it.
+
+    Args:
+        parent: what it hangs from.
+        name: of the edge.
+        child: the object.
+        by_name: whether it also gets those that everything tracked later gets.
 
     Raises:
         CkptError: of a restore that failed; the restores still wait.
@@ -192,8 +198,9 @@ def resume(parent: Trackable, name: str, child: Trackable) -> None:
     state = tracking(parent)
     waiting = state.pending.pop(name, None)
     try:
-        if waiting is not None or state.inherited:
-            _resume([*(waiting or ()), *state.inherited], child)
+        inherited = state.inherited if by_name else []
+        if waiting is not None or inherited:
+            _resume([*(waiting or ()), *inherited], child)
     except BaseException:
         if waiting is not None:
             state.pending[name] = waiting

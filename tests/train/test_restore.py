@@ -26,6 +26,7 @@ from ckpttool.train import reading
 from ckpttool.train.checkpoint import Checkpoint
 from ckpttool.train.containers import NoDependency
 from ckpttool.train.module import Module
+from ckpttool.train.options import CheckpointOptions
 from ckpttool.train.plain import track
 from ckpttool.train.slots import SlotOwner
 from ckpttool.train.states import PythonState, TensorState
@@ -348,3 +349,45 @@ def test_plain_objects_take_what_they_have(tmp_path: Path) -> None:
     assert status.unresolved == ("params/layers/1/k",)
     other["layers"].append({"k": np.ones(2)})
     assert other["layers"][1]["k"].tolist() == [1.0, 1.0]
+
+
+def test_a_newer_graph_wins_over_an_older_reading_by_name(tmp_path: Path) -> None:
+    # The state is met by both when it is set; the newer reading has its value.
+    class State(PythonState):
+        text = "fresh"
+
+        def serialize(self) -> str:
+            return self.text
+
+        def deserialize(self, string_value: bytes) -> None:
+            self.text = string_value.decode()
+
+    saved = Checkpoint(state=State())
+    saved.state.text = "saved"
+    saved.write(tmp_path / "graph")
+    save_checkpoint(tmp_path / "by_name", {"v": np.zeros(2, np.float32)})
+    program = Checkpoint()
+    by_name = program.read(tmp_path / "by_name")
+    program.read(tmp_path / "graph").expect_partial()
+    program.state = State()
+    assert program.state.text == "saved"
+    by_name.assert_consumed()
+
+
+def test_a_changed_container_without_edges_in_the_checkpoint_fails(tmp_path: Path) -> None:
+    Checkpoint(list=[]).write(tmp_path / "ckpt")
+    raw: list[object] = []
+    program = Checkpoint(list=raw)
+    raw.append(1)
+    with pytest.raises(ContainerChangedError):
+        program.read(tmp_path / "ckpt")
+
+
+def test_slots_that_are_left_out_are_not_missed(tmp_path: Path) -> None:
+    Checkpoint(v=Variable(1.0)).write(tmp_path / "ckpt")
+    program = Checkpoint(v=Variable(0.0), owner=SlotOwner())
+    program.owner.add_slot(program.v, "m")
+    options = CheckpointOptions(experimental_skip_slot_variables=True)
+    program.read(tmp_path / "ckpt", options).assert_existing_objects_matched()
+    with pytest.raises(UnrestoredError):
+        program.read(tmp_path / "ckpt").assert_existing_objects_matched()

@@ -23,6 +23,7 @@ from ckpttool.render.surgery import (
 )
 from ckpttool.storage.paths import StrPath, path_text
 from ckpttool.surgery.plan import Change, Plan
+from ckpttool.surgery.repetition import refuse_repetition
 from ckpttool.surgery.writing.destination import destination_prefix, unused_place
 from ckpttool.surgery.writing.folder import Planned, PreparedTargets, WriteTarget
 from ckpttool.surgery.writing.receipt import Receipt
@@ -262,6 +263,7 @@ def write_plans(
     Raises:
         SelectionError: a rule or pattern finds nothing in a checkpoint, but others do, or none
             finds anything in any checkpoint.
+        SurgeryError: in place, and the rules may have been applied to some already.
     """
     if isinstance(folder, Checkpoint):
         raise TypeError("all=True takes the path of a folder, not an open checkpoint")
@@ -292,6 +294,8 @@ def write_plans(
     errors = [each.untouched for each in prepared.planned]
     if errors[0] is not None and all(errors):
         raise errors[0]
+    if in_place:
+        refuse_repetition([each.plan for each in prepared.planned])
     for each in prepared.write(dry_run=dry_run, on_progress=how.get("on_progress")):
         to = None if destination is None and not in_place else each.target.place
         source, plan = each.planned.source, each.planned.plan

@@ -108,6 +108,7 @@ def rename(
     Raises:
         SelectionError: a rule matches nothing, or there are no rules.
         KeyCollisionError: two tensors would get the same name.
+        SurgeryError: with `all` and `in_place`, and some may have been renamed already.
         DestinationError: there is something at the destination.
         CkptError: something cannot be read or written.
 

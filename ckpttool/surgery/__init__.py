@@ -13,6 +13,7 @@ rules       rename rules, and the first of many that matches a name
 tables      rename tables that come with the package
 renaming    renaming the tensors of a plan
 edge_notes  notes on changes of the graph that no key shows
+repetition  rules that match their own results, where a run was cut short
 pruning     dropping tensors from a plan
 flattening  giving an object-based plan the names of TensorFlow 1
 like        a name-based plan with the object graph of another checkpoint

@@ -110,6 +110,10 @@ def test_a_model_without_variables(tmp_path: Path) -> None:
     done = ckpt("show", str(tmp_path))
     assert done.code == 0 and "the SavedModel has no variables" in done.err
     assert "optimizer/iter" in done.out
+    for command in ("show", "ls"):
+        found = document(command, str(tmp_path))
+        assert (found["source"]["shards"], found["source"]["byte_order"]) == (0, None)
+        validate(found, found["schema"])
 
 
 def test_a_damaged_checkpoint_beside_a_graph(tmp_path: Path) -> None:

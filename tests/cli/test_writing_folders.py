@@ -13,10 +13,12 @@ import ckpttool
 from ckpttool.bundle.entry import BundleEntry
 from ckpttool.checkpoint.state import CheckpointState, format_state, read_state
 from tests.support.command import ckpt
+from tests.support.fixtures import FIXTURES
 from tests.support.schemas import validate
 from tests.support.surgery import make, refuse, run, state, values
 
 NAMES = ("ckpt-8", "ckpt-9", "ckpt-10")
+SWAP = ("net/l1/kernel=net/l1/bias", "net/l1/bias=net/l1/kernel")
 
 
 @pytest.fixture
@@ -128,6 +130,34 @@ def test_a_run_that_was_interrupted_goes_on(folder: Path) -> None:
     run(folder, "prune", "ckpts/ckpt-8", "--slots", "--drop", "step", "--in-place")
     run(folder, "prune", "ckpts", "--slots", "--drop", "step", "--all", "--in-place")
     assert {len(keys(folder / "ckpts", name)) for name in NAMES} == {10}
+
+
+@pytest.mark.parametrize("rules", [("--prefix", "top/"), SWAP], ids=["prefix", "swap"])
+def test_rules_that_match_their_own_results_are_not_applied_twice(
+    folder: Path, rules: tuple[str, ...]
+) -> None:
+    every = ("rename", "ckpts", *rules, "--all")
+    run(folder, "rename", "ckpts/ckpt-9", *rules, "--in-place")
+    half = state(folder)
+    refuse(folder, *every, "--in-place", message="one of the two may be done already")
+    assert state(folder) == half
+    for name in ("ckpt-8", "ckpt-10"):
+        run(folder, "rename", f"ckpts/{name}", *rules, "--in-place")
+    done = values(folder / "ckpts" / "ckpt-9")
+    run(folder, *every, "--in-place")  # they agree, so it is meant
+    assert values(folder / "ckpts" / "ckpt-9") != done
+
+
+def test_tensors_alike_do_not_change_places_in_a_whole_folder(folder: Path) -> None:
+    """After a kill nobody could tell which are done."""
+    shutil.copytree(Path(FIXTURES) / "v1/tf1.15/saver", folder / "runs")
+    before = state(folder)
+    words = ("rename", "runs", "--promote-ema", "--all")
+    refuse(folder, *words, "--in-place", message="tensors only change places")
+    assert state(folder) == before
+    run(folder, *words, "-o", "out")
+    run(folder, "rename", "runs/model.ckpt-3", "--promote-ema", "--in-place")
+    assert values(folder / "runs" / "model.ckpt-3") == values(folder / "out" / "model.ckpt-3")
 
 
 def test_rules_of_which_some_find_nothing(folder: Path) -> None:

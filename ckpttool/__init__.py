@@ -7,8 +7,9 @@
     ct.save_checkpoint("out/ckpt-1", {"w": kernel})
     ct.rename("tf_ckpts", "out/ckpt-2", {"net": "model"})
 
-Each command of `ckpt` has a function here, `surgery` composes changes, and the functions of
-`tf.train` that read checkpoints have their names and arguments. Paths are `str` or `os.PathLike`.
+Each command of `ckpt` has a function here, `surgery` composes changes, `train` saves and restores
+programs on NumPy, and the functions of `tf.train` that read checkpoints have their names and
+arguments. Paths are `str` or `os.PathLike`.
 Importing this package imports nothing else; each name is resolved on first use.
 """
 
@@ -16,7 +17,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False  # that of `typing`, whose import takes most of what this one would
 if TYPE_CHECKING:
-    from ckpttool import surgery
+    from ckpttool import surgery, train
     from ckpttool.api.check import Check, check
     from ckpttool.api.convert_legacy import Conversions, convert_legacy
     from ckpttool.api.diff import CheckpointDiff, diff
@@ -102,6 +103,7 @@ __all__ = [
     "rename",
     "save_checkpoint",
     "surgery",
+    "train",
     "verify",
 ]
 
@@ -154,8 +156,8 @@ _HOMES = {
 def __getattr__(name: str) -> object:
     from importlib import import_module
 
-    if name == "surgery":
-        return import_module(f"{__name__}.surgery")
+    if name in ("surgery", "train"):
+        return import_module(f"{__name__}.{name}")
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

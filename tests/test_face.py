@@ -66,7 +66,7 @@ def test_submodules_take_no_name() -> None:
     for face in FACES:
         assert face.__file__ is not None
         modules = {path.stem for path in Path(face.__file__).parent.iterdir()}
-        assert modules & set(face.__all__) <= {"surgery"}
+        assert modules & set(face.__all__) <= {"surgery", "train"}
 
 
 def test_examples(inside: Path) -> None:

@@ -15,6 +15,7 @@ import sys
 import termios
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import ckpttool
@@ -28,14 +29,15 @@ SHOWN = re.findall(r"^```text\n\$ (ckpt .*)\n((?s:.*?))^```$", README, re.MULTIL
 COMMANDS = re.findall(r"^\|[^|]*\| `(ckpt [^`]*)` \|$", README, re.MULTILINE)
 
 
-def block(language: str) -> str:
-    """Return the one block of code in a language."""
-    (found,) = re.findall(rf"^```{language}\n((?s:.*?))^```$", README, re.MULTILINE)
-    return str(found)
+def blocks(language: str) -> list[str]:
+    """Return the blocks of code in a language."""
+    return re.findall(rf"^```{language}\n((?s:.*?))^```$", README, re.MULTILINE)
 
 
 def set_up_commands() -> list[str]:
-    return [line.removeprefix("$ ") for line in block("console").splitlines() if line[:2] == "$ "]
+    return [
+        line.removeprefix("$ ") for line in blocks("console")[0].splitlines() if line[:2] == "$ "
+    ]
 
 
 def test_every_row_of_the_table_is_a_command() -> None:
@@ -88,7 +90,7 @@ def on_terminal(line: str, folder: Path) -> str:
 def test_python_runs(tmp_path: Path) -> None:
     examples.make(tmp_path)
     done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", block("python")],
+        [sys.executable, "-W", "error", "-c", "".join(blocks("python"))],
         cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
@@ -106,20 +108,23 @@ def test_python_runs(tmp_path: Path) -> None:
         ckpttool.open_checkpoint(tmp_path / "out" / "ckpt-1") as written,
     ):
         assert (written["w"] == read["net/l1/kernel"]).all()
+    with ckpttool.open_checkpoint(tmp_path / "np_ckpts") as trained:
+        assert trained["save_counter"] == 5 and trained["step"] == 50
+        assert (abs(trained["net/bias"] - np.arange(5)) < 0.5).all()
 
 
-def test_python_needs_two_names_only() -> None:
+def test_python_needs_public_names_only() -> None:
     """No module below the public ones is imported, and every name that is used is offered."""
-    for node in ast.walk(ast.parse(block("python"))):
+    faces = {"ct": ckpttool, "surgery": ckpttool.surgery, "tft": ckpttool.train}
+    for node in ast.walk(ast.parse("".join(blocks("python")))):
         if isinstance(node, ast.Import):
-            assert [each.name for each in node.names] == ["ckpttool"]
+            assert {each.name for each in node.names} <= {"ckpttool", "numpy"}
         elif isinstance(node, ast.ImportFrom):
-            assert (node.module, [each.name for each in node.names]) == ("ckpttool", ["surgery"])
+            assert node.module == "ckpttool"
+            assert {each.name for each in node.names} <= {"surgery", "train"}
         elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-            if node.value.id == "ct":
-                assert node.attr in ckpttool.__all__
-            elif node.value.id == "surgery":
-                assert node.attr in ckpttool.surgery.__all__
+            face = faces.get(node.value.id)
+            assert face is None or node.attr in face.__all__
 
 
 def test_set_up_is_two_commands() -> None:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING, TypeVar
 
+from ckpttool.bundle.ahead import ReadAhead
 from ckpttool.bundle.checked import read_checked, stored_crc
 from ckpttool.bundle.entry import BundleEntry, BundleHeader
 from ckpttool.bundle.index import BundleIndex, EntryMap
@@ -309,6 +310,10 @@ class BundleReader:
         with located(key):
             return self._shard(key, entry).read_at(entry.offset, entry.size)
 
+    def read_ahead(self) -> ReadAhead:
+        """Return what reads stored bytes of many small tensors, not checked."""
+        return ReadAhead(self._open_shard)
+
     def _entry(self, key: str) -> BundleEntry:
         if key not in self.entries:
             raise MissingKeyError("no such key in the checkpoint", path=self.prefix, key=key)
@@ -443,14 +448,21 @@ class BundleReader:
     def _shard(self, key: str, entry: BundleEntry) -> RandomAccessFile:
         shard = self._shards.get(entry.shard_id)
         if shard is None:
+            with located(key):
+                shard = self._open_shard(entry.shard_id)
+        return shard
+
+    def _open_shard(self, shard_id: int) -> RandomAccessFile:
+        shard = self._shards.get(shard_id)
+        if shard is None:
             while len(self._shards) >= _MAX_OPEN_SHARDS:
                 self._shards.pop(next(iter(self._shards))).close()
-            path = shard_path(self.prefix, entry.shard_id, self.header.num_shards)
+            path = shard_path(self.prefix, shard_id, self.header.num_shards)
             try:
                 shard = RandomAccessFile(path)
             except MissingFileError as error:
-                raise MissingFileError("the data shard is missing", path=path, key=key) from error
-            self._shards[entry.shard_id] = shard
+                raise MissingFileError("the data shard is missing", path=path) from error
+            self._shards[shard_id] = shard
         return shard
 
     def _check_crc(self, key: str, entry: BundleEntry, computed: int) -> None:

@@ -344,6 +344,22 @@ class BundleRows(Sequence[TensorRow]):
 
         return alike
 
+    def extents(self) -> tuple[array[int], array[int], array[int], array[int]]:
+        """Return shard, offset, size and masked crc32c of each, meaningless if partitioned."""
+        return self._shards, self._offsets, self.sizes, self._crcs
+
+    def claims(self, places: Iterable[int]) -> tuple[int, set[int]]:
+        """Return how many bytes some tensors have, and the numbers of their data shards."""
+        claimed = 0
+        used: set[int] = set()
+        for at in places:
+            claimed += self.sizes[at]
+            if at in self._parts:
+                used.update(part.shard for part in self._parts[at])
+            else:
+                used.add(self._shards[at])
+        return claimed, used
+
     def ends(self) -> dict[int, tuple[int, str]]:
         """Return for each shard the end of its last tensor, and that tensor's key."""
         out: dict[int, tuple[int, str]] = {}
@@ -479,6 +495,18 @@ def descriptions_of(rows: Sequence[TensorRow]) -> Descriptions:
         [row.kind for row in rows],
         [row.bytes for row in rows],
     )
+
+
+def forms_of(rows: Sequence[TensorRow]) -> tuple[Sequence[str], Sequence[Shape]]:
+    """Return dtypes and shapes, each of all tensors."""
+    if isinstance(rows, BundleRows):
+        return rows.dtypes, rows.shapes
+    return [row.dtype for row in rows], [row.shape for row in rows]
+
+
+def sizes_of(rows: Sequence[TensorRow]) -> Sequence[int | None]:
+    """Return the bytes of each tensor."""
+    return rows.sizes if isinstance(rows, BundleRows) else [row.bytes for row in rows]
 
 
 def keys_of(rows: Sequence[Named]) -> list[str]:

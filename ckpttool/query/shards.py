@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 
 from ckpttool.bundle.naming import shard_path
 from ckpttool.bundle.reader import BundleReader
 from ckpttool.bundle.shards import shard_status
 from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.errors import CkptError, CorruptError, MissingFileError
-from ckpttool.query.rows import TensorRow, ends
+from ckpttool.query.rows import BundleRows, TensorRow, ends
 from ckpttool.query.source import Source
 
 # Claims of so many bytes are always allowed.
@@ -64,6 +65,32 @@ def require_apart(ckpt: Checkpoint, keys: Iterable[str]) -> None:
         parts = [part for _, part in reader.index.slice_entries(key)] if entry.slices else [entry]
         claimed += sum(part.size for part in parts)
         used.update(part.shard_id for part in parts)
+    _require_room(reader, claimed, used)
+
+
+def require_rows_apart(
+    ckpt: Checkpoint,
+    rows: Sequence[TensorRow],
+    places: Iterable[int],
+    more: Iterable[TensorRow] = (),
+) -> None:
+    """Do as `require_apart` for the tensors at some places in `rows`, and some more."""
+    reader = ckpt.reader
+    if not isinstance(reader, BundleReader):
+        return
+    claimed, used = 0, set[int]()
+    if isinstance(rows, BundleRows):
+        claimed, used = rows.claims(places)
+    else:
+        more = chain(map(rows.__getitem__, places), more)
+    for row in more:
+        for part in row.slices or (row,):
+            claimed += part.bytes or 0
+            used.update(() if part.shard is None else (part.shard,))
+    _require_room(reader, claimed, used)
+
+
+def _require_room(reader: BundleReader, claimed: int, used: Iterable[int]) -> None:
     if claimed <= _FREE:
         return
     present = sum(file.size or 0 for file in reader.shard_files(used))

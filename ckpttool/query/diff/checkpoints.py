@@ -6,9 +6,12 @@ equal, and the same content under another name as renamed. Values are read only 
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import compress
 
+from ckpttool.bundle.reader import BundleReader
 from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.checkpoint.selection.select import Selector
 from ckpttool.errors import CkptError, UnsupportedError
@@ -27,8 +30,8 @@ from ckpttool.query.diff.results import (
 )
 from ckpttool.query.diff.scopes import find_moves, rename_map
 from ckpttool.query.listing import DamagedRow
-from ckpttool.query.rows import TensorRow, keys_of
-from ckpttool.query.shards import missing_data, require_apart
+from ckpttool.query.rows import BundleRows, TensorRow, forms_of, keys_of, sizes_of
+from ckpttool.query.shards import missing_data, require_rows_apart
 from ckpttool.storage.work import Progress
 
 
@@ -71,6 +74,11 @@ def diff_checkpoints(
     return work.result()
 
 
+# A pair to read, how it was matched, and the rename that it may be.
+_Open = tuple[TensorRow, TensorRow, MatchedBy, Rename | None]
+_OPPOSITE = bytes([1, 0]) + bytes(254)
+
+
 class _Comparison:
     """Two checkpoints being compared, step by step."""
 
@@ -86,7 +94,9 @@ class _Comparison:
         self._found: list[TensorDiff] = []
         # Number of equal tensors that are not kept.
         self._equal = 0
-        self._open: list[tuple[TensorRow, TensorRow, MatchedBy, Rename | None]] = []
+        # What must be read: positions of tensors of the same key, and other pairs.
+        self._unread = array("q"), array("q")
+        self._open: list[_Open] = []
         self._graph: GraphDiff | None = None
         self._problems: list[CkptError] = []
 
@@ -170,8 +180,7 @@ class _Comparison:
             unlike = list(diff_index.unlike(matching, places))
             self._equal = count - len(unlike)
             places = unlike
-        for at, other_at in places:
-            self._classify(matching.a[at], matching.b[other_at], "key")
+        self._classify_places(places)
         for row, other in matching.named:
             if self._wants(row, other):
                 self._classify(row, other, "full_name")
@@ -187,6 +196,19 @@ class _Comparison:
             TensorDiff("removed", row, None) for row in only_a if self._wants(row, None)
         ]
         self._found += [TensorDiff("added", None, row) for row in only_b if self._wants(None, row)]
+
+    def _classify_places(self, places: Iterable[tuple[int, int]]) -> None:
+        """Classify tensors of the same key; rows are made only of those that need no reading."""
+        a, b = self._matching.a, self._matching.b
+        (dtypes, shapes), (other_dtypes, other_shapes) = forms_of(a), forms_of(b)
+        by_index = self._trusted and not self._tolerance.exact
+        for at, other in places:
+            alike = dtypes[at] == other_dtypes[other] and shapes[at] == other_shapes[other]
+            if not alike or (by_index and diff_index.same_bytes(a[at], b[other])):
+                self._classify(a[at], b[other], "key")
+            else:
+                self._unread[0].append(at)
+                self._unread[1].append(other)
 
     def _classify(self, row: TensorRow, other: TensorRow, by: MatchedBy) -> None:
         if row.dtype != other.dtype:
@@ -210,10 +232,12 @@ class _Comparison:
         exact = self._tolerance.exact or not self._trusted
         if a is not None and b is not None and not exact and diff_index.same_bytes(a, b):
             return
-        from ckpttool.query.diff.objects import diff_graphs
-
         moves = {move.old: move.new for move in self._moves(map(_renamed, self._renames))}
         try:
+            if a is not None and b is not None and self._same_when_read(a, b):
+                return
+            from ckpttool.query.diff.objects import diff_graphs
+
             graphs = [
                 side.ckpt.object_graph if row is not None else None
                 for side, row in ((self._a, a), (self._b, b))
@@ -222,23 +246,45 @@ class _Comparison:
         except CkptError as error:
             self._note(error)
 
+    def _same_when_read(self, a: TensorRow, b: TensorRow) -> bool:
+        """Tell whether two tensors have the same bytes, which are read; neither is held."""
+        readers = self._a.ckpt.reader, self._b.ckpt.reader
+        if not (self._trusted and diff_index.same_bytes(a, b)) or a.slices:
+            return False
+        from ckpttool.query.diff.pairs import stored_digest
+
+        one, other = (
+            stored_digest(reader, GRAPH_KEY) if isinstance(reader, BundleReader) else None
+            for reader in readers
+        )
+        return one is not None and one == other
+
     def compare_values(self, jobs: int | None, on_progress: Progress | None) -> None:
         """Compare the values that must be read."""
-        if not self._open:
+        if not (self._unread[0] or self._open):
             return
         from ckpttool.query.diff.values import compare_values
 
-        require_apart(self._a.ckpt, [row.key for row, *_ in self._open])
-        require_apart(self._b.ckpt, [row.key for _, row, *_ in self._open])
+        size = 0
+        for side, places, more in (
+            (self._a, self._unread[0], [row for row, *_ in self._open]),
+            (self._b, self._unread[1], [row for _, row, *_ in self._open]),
+        ):
+            require_rows_apart(side.ckpt, side.rows, places, more)
+            sizes = sizes_of(side.rows)
+            size += sum(sizes[at] or 0 for at in places) + sum(row.bytes or 0 for row in more)
+        done = self._set_equal_bytes_aside(size, on_progress)
         outcomes = compare_values(
             self._a.ckpt,
             self._b.ckpt,
-            [(row, other) for row, other, _, _ in self._open],
+            (each[:2] for each in self._pairs()),
             self._tolerance,
+            done=done,
+            size=size,
             jobs=jobs,
             on_progress=on_progress,
         )
-        for (row, other, by, rename), (_, outcome) in zip(self._open, outcomes, strict=True):
+        for (row, other, by, rename), (_, outcome) in zip(self._pairs(), outcomes, strict=True):
             if isinstance(outcome, UnsupportedError):
                 reason = outcome.message
                 self._found.append(TensorDiff("incomparable", row, other, by, reason=reason))
@@ -246,9 +292,12 @@ class _Comparison:
                 self._note(outcome)
                 reason = str(outcome)
                 self._found.append(TensorDiff("unreadable", row, other, by, reason=reason))
+            elif outcome is None and rename is not None:
+                self._found.append(_renamed(rename))
             elif outcome is None:
-                equal = TensorDiff("equal", row, other, by)
-                self._found.append(_renamed(rename) if rename is not None else equal)
+                self._equal += not self._everything
+                if self._everything:
+                    self._found.append(TensorDiff("equal", row, other, by))
             elif rename is not None:
                 # The same checksum by chance.
                 self._found += [TensorDiff("removed", row, None), TensorDiff("added", None, other)]
@@ -257,6 +306,42 @@ class _Comparison:
                 self._found.append(TensorDiff("incomparable", row, other, by, reason=reason))
             else:
                 self._found.append(TensorDiff("value", row, other, by, outcome))
+
+    def _pairs(self) -> Iterator[_Open]:
+        """Yield the pairs that must be read; their rows are made as they are asked for."""
+        for at, other in zip(*self._unread, strict=True):
+            yield self._a.rows[at], self._b.rows[other], "key", None
+        yield from self._open
+
+    def _set_equal_bytes_aside(self, size: int, on_progress: Progress | None) -> int:
+        """Take out the small tensors whose bytes are the same; return how many bytes they have."""
+        a, b = self._a, self._b
+        if not (
+            self._tolerance.exact
+            and self._trusted
+            and isinstance(a.rows, BundleRows)
+            and isinstance(b.rows, BundleRows)
+            and isinstance(a.ckpt.reader, BundleReader)
+            and isinstance(b.ckpt.reader, BundleReader)
+        ):
+            return 0
+        from ckpttool.query.diff.pairs import equal_bytes
+
+        def told(done: int) -> None:
+            if on_progress is not None:
+                on_progress(min(done, size), size)
+
+        of_a, of_b = self._unread
+        equal = equal_bytes((a.ckpt.reader, a.rows), (b.ckpt.reader, b.rows), (of_a, of_b), told)
+        sizes = a.rows.sizes
+        if self._everything:
+            for at, other in zip(compress(of_a, equal), compress(of_b, equal), strict=True):
+                self._found.append(TensorDiff("equal", a.rows[at], b.rows[other]))
+        else:
+            self._equal += sum(equal)
+        rest = equal.translate(_OPPOSITE)
+        self._unread = array("q", compress(of_a, rest)), array("q", compress(of_b, rest))
+        return 2 * sum(sizes[at] for at in compress(of_a, equal))
 
     def result(self) -> Diff:
         """Return what was found."""

@@ -46,6 +46,8 @@ def compare_values(
     pairs: Iterable[Pair],
     tolerance: Tolerance,
     *,
+    size: int,
+    done: int = 0,
     jobs: int | None = None,
     on_progress: Progress | None = None,
 ) -> Iterator[tuple[Pair, Outcome]]:
@@ -56,21 +58,20 @@ def compare_values(
         b: the other.
         pairs: the tensors.
         tolerance: when elements are equal.
+        size: how many bytes they have on both sides, with those that were read already.
+        done: how many were.
         jobs: how many threads may compare; as many as there are processors by default.
-        on_progress: called with the bytes that were read of both sides, and how many it will be.
+        on_progress: called with how many of these bytes were read, and with `size`.
     """
-    pairs = list(pairs)
-    total = sum(_size(pair) for pair in pairs)
     count = thread_count(jobs, _MAX_JOBS)
     with ExitStack() as stack:
         pool = None
-        if count > 1 and total > _ALONE * 8 and (count := startable_threads(count)) > 1:
+        if count > 1 and size - done > _ALONE * 8 and (count := startable_threads(count)) > 1:
             pool = stack.enter_context(ThreadPoolExecutor(count))
         reader = _Reader(a, b, tolerance, pool, count + 2)
         begun: deque[tuple[Pair, _Running]] = deque()
-        done = 0
         for pair in pairs:
-            progress = _from(done, total, on_progress)
+            progress = _from(done, size, on_progress)
             begun.append((pair, reader.start(*pair, progress)))
             done += _size(pair)
             progress(0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -124,7 +124,7 @@ class Checkpoint(Module):
         """The number of the last save: a variable that is saved too, made on first use."""
         counter: Variable | None = self.__dict__.get(_COUNTER)
         if counter is None:
-            counter = Variable(np.int64(0), trainable=False, name=SAVE_COUNTER)
+            counter = _new_counter()
             root, _ = self._tracked_root()
             add_edge(self, SAVE_COUNTER, counter)
             if root is not self:
@@ -247,10 +247,18 @@ class Checkpoint(Module):
             CkptError: the checkpoint is missing or damaged. After any error the program is as it
                 was.
         """
+        return self._read(save_path, options)
+
+    def _read(
+        self,
+        save_path: StrPath | None,
+        options: CheckpointOptions | None,
+        later: Mapping[str, Trackable] | None = None,
+    ) -> LoadStatus:
         self.sync()
         _, attached = self._tracked_root()
         reserved = [SAVE_COUNTER, *(name for name, _ in attached)] if attached else ()
-        return read_program(save_path, self._tracked_root, options, reserved=reserved)
+        return read_program(save_path, self._tracked_root, options, reserved=reserved, later=later)
 
     def restore(
         self, save_path: StrPath | None, options: CheckpointOptions | None = None
@@ -264,11 +272,19 @@ class Checkpoint(Module):
         Raises:
             CkptError: as for `read`.
         """
-        status = self.read(save_path, options)
+        later = None
+        if self.__dict__.get(_COUNTER) is None:
+            # It comes after the rest, but where it cannot be restored nothing may be.
+            later = {SAVE_COUNTER: _new_counter()}
+        status = self._read(save_path, options, later)
         counter = self.save_counter
         if isinstance(status, NameBasedSaverStatus):
             status.optional = counter
         return status
+
+
+def _new_counter() -> Variable:
+    return Variable(np.int64(0), trainable=False, name=SAVE_COUNTER)
 
 
 def save_weights(

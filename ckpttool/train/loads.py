@@ -180,6 +180,16 @@ class Transaction:
         """Restore one object by the full name that it has."""
         self._named.append((load, found))
 
+    def check(self) -> None:
+        """Check and read as `finish` does, and change nothing.
+
+        Raises:
+            CkptError: as of `finish`.
+        """
+        takings, _ = self._takings()
+        check_takings(takings)
+        SoundValues(takings)
+
     def finish(self) -> None:
         """Check, read, and change loads and program.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from ckpttool.checkpoint.locate import locate
 from ckpttool.checkpoint.open import Checkpoint
@@ -18,6 +18,7 @@ from ckpttool.train.status import (
     NameBasedSaverStatus,
     ProgramRoot,
 )
+from ckpttool.train.trackable import Trackable
 
 
 def read_program(
@@ -26,6 +27,7 @@ def read_program(
     options: CheckpointOptions | None = None,
     *,
     reserved: Collection[str] = (),
+    later: Mapping[str, Trackable] | None = None,
 ) -> LoadStatus:
     """Restore the objects of a program; what it lacks waits until it is tracked.
 
@@ -34,6 +36,8 @@ def read_program(
         program: returns its root and the edges from it that are not its own.
         options: how to restore.
         reserved: edges that a carried root does not take, because others come in their place.
+        later: what stands for objects that the root gets right after this; their values are
+            checked too.
 
     Raises:
         MismatchError: tensors do not fit the program. Nothing was restored then, nor is it in case
@@ -59,6 +63,12 @@ def read_program(
         node_id = children.get(name)
         if name != "root" and node_id is not None and transaction.bound(load, node_id) is None:
             transaction.enter(load, node_id, found)
+    for name, found in (later or {}).items():
+        node_id = children.get(name)
+        if node_id is not None and transaction.bound(load, node_id) is None:
+            trial = Transaction()
+            trial.enter(load, node_id, found)
+            trial.check()
     transaction.finish()
     return CheckpointLoadStatus(load, program)
 

@@ -434,6 +434,8 @@ class _Run:
         return checkpoint.read(str(self._folder / name))
 
     def _checkpoint(self, root: Any, named: dict[str, Any]) -> Any:
+        if isinstance(root, self._m.Variable):
+            raise _Skip  # TensorFlow asks whether it is true
         made = self._m.Checkpoint(root, **named)
         if root is not None:
             self._rooted.append(made)

@@ -391,3 +391,17 @@ def test_slots_that_are_left_out_are_not_missed(tmp_path: Path) -> None:
     program.read(tmp_path / "ckpt", options).assert_existing_objects_matched()
     with pytest.raises(UnrestoredError):
         program.read(tmp_path / "ckpt").assert_existing_objects_matched()
+
+
+def test_a_damaged_save_counter_leaves_all_as_it_was(tmp_path: Path) -> None:
+    saved = Checkpoint(v=Variable([1.0, 2.0]))
+    prefix = saved.save(tmp_path / "ckpt")
+    data = Path(prefix + ".data-00000-of-00001")
+    damaged = bytearray(data.read_bytes())
+    damaged[damaged.index(bytes([1, 0, 0, 0, 0, 0, 0, 0]))] ^= 1
+    data.write_bytes(damaged)
+    for root in (None, net()):
+        v = Variable([0.0, 0.0])
+        with pytest.raises(ChecksumError):
+            Checkpoint(root, v=v).restore(prefix)
+        assert v.numpy().tolist() == [0.0, 0.0]

@@ -189,6 +189,8 @@ class Command(click.Command):
         try:
             return super().parse_args(ctx, args)
         except click.UsageError as error:
+            if error.ctx is None:  # an option without its value
+                error.ctx = ctx
             if type(error) is not click.UsageError or "unexpected extra" not in error.message:
                 raise
             from ckpttool.checkpoint.nearest import path_hint

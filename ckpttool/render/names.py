@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 from ckpttool.query.rows import NamedRow, short_name, telling_name
 from ckpttool.render.cells import Column
@@ -20,22 +19,17 @@ class NameColumns:
     Args:
         rows: the tensors.
         by_key: show keys, and nothing else.
-        title: a heading for people, in place of "path" and "key".
 
     Attributes:
         columns: one or two.
     """
 
-    def __init__(
-        self, rows: Iterable[NamedRow], *, by_key: bool = False, title: str | None = None
-    ) -> None:
+    def __init__(self, rows: Iterable[NamedRow], *, by_key: bool = False) -> None:
         rows = list(rows)
         self._by_key = by_key or all(row.object_path is None for row in rows)
         self._named = any(map(self.name, rows))
         first = KEY if self._by_key else PATH
-        self.columns: tuple[Column, ...] = (
-            first if title is None else replace(first, title=title),
-        )
+        self.columns: tuple[Column, ...] = (first,)
         if self._named:
             self.columns += (NAME,)
 

@@ -179,6 +179,10 @@ def test_each_command_in_the_table_can_be_imported() -> None:
         (["p\x1b[2Jrobe"], "ckpt: no such command 'p\\x1b[2Jrobe'; nearest: 'probe'\n"),
         (["--colour"], "ckpt: No such option"),
         (["probe"], "ckpt probe: Missing argument 'PATH'.\nTry 'ckpt probe --help'.\n"),
+        (
+            ["probe", "--format"],
+            "ckpt probe: Option '--format' requires an argument.\nTry 'ckpt probe --help'.\n",
+        ),
         (["probe", "a", "--nonsense"], "ckpt probe: No such option"),
         (["probe", "a", "--format", "xml"], "ckpt probe: Invalid value for '--format'"),
         (["probe", "a", "--color", "blue"], "ckpt probe: Invalid value for '--color'"),

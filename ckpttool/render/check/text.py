@@ -43,11 +43,7 @@ def write_report(
         terminal: what `stream` is.
         by_key: show keys instead of object paths and variable names.
     """
-    names = NameColumns(
-        [each.tensor for each in report.findings],
-        by_key=by_key,
-        title="tensor" if format in ("table", "markdown") else None,
-    )
+    names = NameColumns([each.tensor for each in report.findings], by_key=by_key)
     if format == "json":
         write_json(check_document(report), stream)
     elif format == "jsonl":

@@ -343,7 +343,7 @@ def test_markdown() -> None:
         "**ckpt check: unknown**: `ckpts/ckpt-5` and `m.json`: 1 missing, 1 extra, "
     )
     assert empty == ""
-    assert table[0] == "| tensor | problem | lock or graph | checkpoint |"
+    assert table[0] == "| key | problem | lock or graph | checkpoint |"
     assert table[2] == "| `net/w` | missing | float32 \\[2, 3\\] | - |"
     assert len(table) == 2 + len(PROBLEMS)
     assert shown(report(lock=None), "markdown") == (

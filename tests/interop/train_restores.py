@@ -475,6 +475,8 @@ def slots_left_out(m: Any, folder: Path) -> object:
         told.append([verdict(status), value(net.a)])
         if make is m.SlotOwner:
             told.append(slot_values(optimizer, net))
+            optimizer.add_slot(net.a, "new")
+            told.append(verdict(status))  # slots of the program are left out too
     return told
 
 

@@ -11,7 +11,7 @@ of a `GraphMatch` to loads and program are made together, or not at all.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, MutableMapping
+from collections.abc import Callable, Collection, Mapping, MutableMapping
 from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
@@ -25,8 +25,8 @@ T = TypeVar("T")
 class Program(Protocol[T]):
     """What a checkpoint is matched with. Objects are compared by identity."""
 
-    def edges(self, parent: T, path: str) -> Mapping[str, T]:
-        """Return the edges of an object; the path is for errors."""
+    def edges(self, parent: T, path: Callable[[], str]) -> Mapping[str, T]:
+        """Return the edges of an object; its path is for errors."""
 
     def is_open(self, found: T) -> bool:
         """Tell whether an object takes all edges and slots that the checkpoint has for it."""
@@ -264,7 +264,7 @@ class GraphMatch(Generic[T]):
         found: T,
         queue: list[tuple[int, T]],
     ) -> None:
-        edges = self._program.edges(found, load.path(node_id))
+        edges = self._program.edges(found, lambda: load.path(node_id))
         is_open = self._program.is_open(found)
         columns = load.graph.columns
         for at in places:

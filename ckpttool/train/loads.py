@@ -6,13 +6,14 @@ damaged checkpoint, or one that does not fit, leaves the program as it was.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
 from itertools import count
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from ckpttool.checkpoint.matching import GraphMatch, Load, SlotWait, Wait
+from ckpttool.errors import ContainerChangedError
 from ckpttool.objects.graph import ObjectGraph
 from ckpttool.objects.keys import VARIABLE_VALUE
 from ckpttool.train.carried import Carried
@@ -30,8 +31,11 @@ _numbers = count()
 class _LiveProgram:
     """The objects of this process."""
 
-    def edges(self, parent: Trackable, path: str) -> Mapping[str, Trackable]:
-        return edges_at(parent, path)
+    def edges(self, parent: Trackable, path: Callable[[], str]) -> Mapping[str, Trackable]:
+        try:
+            return parent._trackable_edges()
+        except ContainerChangedError:
+            return edges_at(parent, path())  # raises it with the path
 
     def is_open(self, found: Trackable) -> bool:
         return isinstance(found, Carried)

@@ -262,19 +262,23 @@ class GraphNames:
 
     def _find(self, make: Callable[[], Matcher[S]]) -> Found:
         keys = self._matched(make(), frozenset())
-        scopes: set[int] = set()
+        matcher = make()
+        if takes_all_below(matcher, matcher.start, ""):
+            return Found(keys, set(), frozenset({0}))
+        scopes: frozenset[int] = frozenset()
         for _ in range(_MAX_ROUNDS):
-            matcher = make()
-            if takes_all_below(matcher, matcher.start, ""):
-                return Found(keys, set(), frozenset({0}))
-            states = self._walk(matcher, scopes)
-            # A path that leads back to the root makes no scope of all there is.
-            found = {at for at, state in states.items() if at and takes_all_below(matcher, state)}
+            found = self._scopes(make(), scopes)
             if found == scopes:
                 break
             scopes = found
         named = self._matched(make(), scopes) if scopes else keys
-        return Found(keys, named, frozenset(scopes))
+        return Found(keys, named, scopes)
+
+    def _scopes(self, matcher: Matcher[S], scopes: Set[int]) -> frozenset[int]:
+        """Return the objects of which all below is matched, as far as a walk meets them."""
+        states = self._walk(matcher, scopes).items()
+        # A path that leads back to the root makes no scope of all there is.
+        return frozenset(at for at, state in states if at and takes_all_below(matcher, state))
 
     def _matched(self, matcher: Matcher[S], scopes: Set[int]) -> set[str]:
         """Return the tensors that are matched along paths that enter none of the scopes."""
@@ -300,14 +304,13 @@ class GraphNames:
         states: dict[int, S] = {}
         queue: list[tuple[int, S, str]] = [(0, matcher.start, "")]
         for node_id, state, separator in queue:
-            if not self._columns.edges_of(node_id):
-                continue
             base = matcher.step(state, separator)
             for name, child in self._columns.children(node_id):
                 joined = matcher.joined(states.get(child), matcher.step(base, escape(name)))
                 if joined is not None:
                     states[child], more = joined
-                    if child not in scopes:
+                    # Nearly all objects are variables, with nothing below them.
+                    if child not in scopes and self._columns.edges_of(child):
                         queue.append((child, more, "/"))
         return states
 

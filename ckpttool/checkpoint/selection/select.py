@@ -344,7 +344,8 @@ class _NameIndex(Generic[N]):
         self._keys: NameColumn
         self._paths: Names
         if isinstance(rows, Columns):
-            self._keys = NameColumn(rows.keys, range(len(rows.keys)))
+            # As a list, whose numbers the sets and dicts of a million tensors share.
+            self._keys = NameColumn(rows.keys, [*range(len(rows.keys))])
             self._paths = PathsOfKeys(rows.paths, self._keys)
         else:
             names = [*_all_names(parts)]
@@ -475,15 +476,18 @@ class _NameIndex(Generic[N]):
 
     def _with_graphs(self, hits: set[int], find: Callable[[GraphNames], Found]) -> _Hits:
         """Add the hits by graphs to those by keys and object paths."""
-        every, named = hits, set(hits)
+        # There may be millions: a set of them is made only where it is needed.
+        every, by_scope = hits, bytearray(sum(len(part.rows) for part in self._parts))
         scopes = {}
         for part, (graph, numbers) in self._graphs.items():
             found = find(graph)
-            at = {numbers[key] for key in found.keys if key in numbers}
-            every |= at
-            named -= at
-            named |= {numbers[key] for key in found.named if key in numbers}
             scopes[part] = found.scopes
+            for key in found.keys:
+                at = numbers.get(key)
+                if at is not None:
+                    every.add(at)
+                    by_scope[at] = found.named is not found.keys and key not in found.named
+        named = {at for at in every if not by_scope[at]} if any(by_scope) else every
         return _Hits(every, named, scopes)
 
     @cached_property

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import cached_property
+from itertools import repeat
 from typing import TYPE_CHECKING
 
 from ckpttool.bundle.reader import BundleReader
@@ -174,7 +175,9 @@ class Checkpoint(Mapping[str, "Array"]):
             if isinstance(self.reader, BundleReader)
             else self.reader.read(GRAPH_KEY).flat
         )
-        return ObjectGraph.from_bytes(data, path=self.prefix, key=GRAPH_KEY)
+        # The index holds the keys already.
+        shared = dict(zip(*repeat(self.reader.entries, 2), strict=True))
+        return ObjectGraph.from_bytes(data, path=self.prefix, key=GRAPH_KEY, shared=shared)
 
     @property
     def _reads_graph(self) -> bool:

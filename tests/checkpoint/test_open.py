@@ -179,3 +179,12 @@ def test_arrays_outlive_the_checkpoint_and_are_the_callers_own() -> None:
     assert not np.array_equal(kernel, again)
     with ckpttool.open_checkpoint(bundle(GUIDE).prefix) as ckpt:
         assert np.array_equal(ckpt["net/l1/kernel"], again)
+
+
+def test_the_object_graph_shares_the_keys_of_the_index() -> None:
+    with ckpttool.open_checkpoint(bundle(GUIDE).prefix) as ckpt:
+        held = {key: key for key in ckpt.entries}
+        graph = ckpt.object_graph
+        assert graph is not None
+        named = [key for key in graph.columns.keys if key in held]
+        assert named and all(held[key] is key for key in named)

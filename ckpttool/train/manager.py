@@ -222,9 +222,11 @@ class CheckpointManager:
             return
         if path not in self._active and path != self._latest and self._is_unrecorded(index):
             return
+        # A run killed in its first save leaves a checkpoint and no state file.
+        restore = "restore_or_initialize()" if self._latest else f"restore({path!r})"
         raise DestinationError(
             "a checkpoint of an earlier run has the number that comes next; restore the latest "
-            "one before you save (restore_or_initialize()), use another folder, or give "
+            f"one before you save ({restore}), use another folder, or give "
             "CheckpointManager(…, overwrite=True)",
             path=path,
         )

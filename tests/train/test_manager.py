@@ -68,6 +68,20 @@ def test_what_a_killed_save_left_is_replaced(tmp_path: Path) -> None:
     assert manager.save() == str(tmp_path / "ckpt-2")
 
 
+def test_what_a_killed_first_save_left_can_be_restored(tmp_path: Path) -> None:
+    left = str(tmp_path / "ckpt-1")
+    first = program()
+    assert first.save(tmp_path / "ckpt") == left
+    os.remove(tmp_path / "checkpoint")  # as a run that was killed before it wrote the state
+    ckpt = program()
+    manager = CheckpointManager(ckpt, tmp_path, 3)
+    assert manager.restore_or_initialize() is None
+    with pytest.raises(DestinationError, match=r"restore\('.*ckpt-1'\)"):
+        manager.save()
+    ckpt.restore(left).assert_consumed()
+    assert manager.save() == str(tmp_path / "ckpt-2")
+
+
 def test_a_failed_save_is_as_if_not_called(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ckpt = program()
     manager = CheckpointManager(ckpt, tmp_path, 2, step_counter=ckpt.step, checkpoint_interval=5)

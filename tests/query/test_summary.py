@@ -40,6 +40,9 @@ def copied(name: str, folder: Path) -> str:
 def test_what_prune_would_save(fixture: BundleFixture) -> None:
     """The summary promises what `ckpt prune` does."""
     summary = summary_of(fixture.prefix)
+    if summary.tensors == 0:
+        assert (summary.slots.tensors, summary.optimizer.tensors) == (0, 0)
+        return  # of nothing, prune leaves nothing, which it refuses
     with open_checkpoint(fixture.prefix) as ckpt:
         plan = Plan.of(ckpt)
         pruned = (prune(plan, slots=True), prune(plan, optimizer=True))

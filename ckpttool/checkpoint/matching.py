@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, MutableMapping
 from dataclasses import dataclass, field
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from ckpttool.objects.columns import STATES
 from ckpttool.objects.graph import ObjectGraph, SlotLink
@@ -44,7 +44,8 @@ class Program(Protocol[T]):
         """Return a slot variable if there is one."""
 
 
-class Conflict(NamedTuple, Generic[T]):
+@dataclass(frozen=True, slots=True, eq=False)
+class Conflict(Generic[T]):
     """A second object of the program for a node, which gets nothing.
 
     Attributes:
@@ -126,7 +127,8 @@ class Load(Generic[T]):
         return names == [VARIABLE_VALUE] and not columns.edges_of(node_id)
 
 
-class Wait(NamedTuple, Generic[T]):
+@dataclass(frozen=True, slots=True, eq=False)
+class Wait(Generic[T]):
     """An edge of the checkpoint for which the program has no object yet."""
 
     parent: T
@@ -135,7 +137,8 @@ class Wait(NamedTuple, Generic[T]):
     node_id: int
 
 
-class SlotWait(NamedTuple, Generic[T]):
+@dataclass(frozen=True, slots=True, eq=False)
+class SlotWait(Generic[T]):
     """A slot variable that its owner has not made yet."""
 
     owner: T
@@ -144,7 +147,8 @@ class SlotWait(NamedTuple, Generic[T]):
     link: SlotLink
 
 
-class NewChild(NamedTuple, Generic[T]):
+@dataclass(frozen=True, slots=True, eq=False)
+class NewChild(Generic[T]):
     """An edge of the checkpoint that an open object takes."""
 
     parent: T

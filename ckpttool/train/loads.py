@@ -259,7 +259,7 @@ class Transaction:
         return taking_of_slot(load, wait.link.slot_id)
 
     def _make_slot(self, wait: SlotWait[Trackable], taking: Taking) -> Trackable:
-        owner, variable, _, link = wait
+        owner, variable, link = wait.owner, wait.variable, wait.link
         slot = _PROGRAM.slot(owner, variable, link.slot_name)  # a load before may have made it
         if slot is None:
             spec = taking.values.get(VARIABLE_VALUE)
@@ -279,15 +279,15 @@ class Transaction:
         for load, _, found in matching.reads:
             state = tracking(found)
             state.update_number = max(state.update_number, load.number)
-        for parent, name, child in matching.new_children:
-            tracking(parent).edges[name] = child
+        for new in matching.new_children:
+            tracking(new.parent).edges[new.name] = new.child
         for wait in matching.waits:
             if wait.parent._trackable_waits:
                 _wait(wait)
-        for owner, variable, load, link in matching.slot_waits:
-            assert isinstance(load, GraphLoad)
-            slots = tracking(owner).pending_slots.setdefault(variable, {})
-            slots.setdefault(link.slot_name, []).append(Waiting(load, link.slot_id))
+        for late in matching.slot_waits:
+            assert isinstance(late.load, GraphLoad)
+            slots = tracking(late.owner).pending_slots.setdefault(late.variable, {})
+            slots.setdefault(late.link.slot_name, []).append(Waiting(late.load, late.link.slot_id))
         for load, conflict in matching.conflicts:
             if conflict.late and isinstance(load, GraphLoad):
                 load.seconds[id(conflict.found)] = conflict.found

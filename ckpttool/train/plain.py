@@ -115,11 +115,7 @@ class PlainNode(Trackable):
         items = [new if item is old else item for item in value]
         named = hasattr(value, "_fields")
         made = type(value)(*items) if named else tuple.__new__(type(value), items)
-        _nodes.pop(id(value), None)
-        self.value = made
-        _nodes[id(made)] = self
-        for parent in list(self._parents):
-            parent._replace(value, made)
+        _stand_for(self, made)
 
     def __getstate__(self) -> dict[str, Any]:
         return {"value": self.value, "convert": self.convert}
@@ -170,12 +166,7 @@ class PlainArray(Trackable):
                 break
         else:
             made = value.copy()[()] if isinstance(self.value, np.generic) else value.copy()
-        old = self.value
-        _nodes.pop(id(old), None)
-        self.value = made
-        _nodes[id(made)] = self
-        for parent in list(self._parents):
-            parent._replace(old, made)
+        _stand_for(self, made)
 
     def __getstate__(self) -> dict[str, Any]:
         return {"value": self.value, "_name": self._name}
@@ -187,6 +178,16 @@ class PlainArray(Trackable):
 
 # By the identity of the object, which its node keeps alive.
 _nodes: WeakValueDictionary[int, PlainNode | PlainArray] = WeakValueDictionary()
+
+
+def _stand_for(node: PlainNode | PlainArray, made: Any) -> None:
+    """Let a node stand for a new value, which takes the place of the old one wherever that is."""
+    old = node.value
+    _nodes.pop(id(old), None)
+    node.value = made
+    _nodes[id(made)] = node
+    for parent in list(node._parents):
+        parent._replace(old, made)
 
 
 def _node_for(x: Any, convert: Convert | None) -> PlainNode:

@@ -13,7 +13,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
-from shlex import quote
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
@@ -102,6 +101,8 @@ class CommandTable(click.Group):
             from ckpttool.checkpoint.nearest import nearest, quoted
 
             if os.path.lexists(name) or os.path.lexists(f"{name}.index"):
+                from shlex import quote
+
                 hint = f"it is a path: try '{ctx.command_path} ls {quote(name)}'"
                 raise click.UsageError(f"no such command '{name}'; {hint}", ctx)
             near = nearest(name, self.table, limit=1)

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import errno
 import os
-import secrets
 import stat
 from contextlib import suppress
 
@@ -25,7 +24,7 @@ from ckpttool.errors import ChangedError, CkptError, DestinationError
 from ckpttool.storage.folders import OpenFolder
 from ckpttool.storage.leftovers import SetLock, clean_up, clear_leftovers
 from ckpttool.storage.source import Inode, file_error, inode_of
-from ckpttool.storage.temporary import temporary_path
+from ckpttool.storage.temporary import new_tag, temporary_path
 
 
 class StagedFolder:
@@ -44,7 +43,7 @@ class StagedFolder:
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self._tag = secrets.token_hex(8)
+        self._tag = new_tag()
         self.temporary = self.inside = temporary_path(path, self._tag)
         self._published = False
         self._gone = True

@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import errno
 import os
-import secrets
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -32,7 +31,7 @@ from ckpttool.storage.leftovers import SetLock, clean_up, clear_leftovers, desti
 from ckpttool.storage.source import RandomAccessFile, file_error, inode_of
 from ckpttool.storage.staged_file import StagedFile
 from ckpttool.storage.system import fcntl
-from ckpttool.storage.temporary import temporary_path
+from ckpttool.storage.temporary import new_tag, temporary_path
 
 # Linux: share the blocks of a file.
 _FICLONE = 0x40049409
@@ -49,7 +48,7 @@ class StagedFiles:
         self._spare: list[str] = []
         self._folders: dict[str, OpenFolder] = {}
         self._locks: list[SetLock] = []
-        self._tag = secrets.token_hex(8)
+        self._tag = new_tag()
 
     def __enter__(self) -> StagedFiles:
         return self

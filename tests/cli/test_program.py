@@ -138,7 +138,7 @@ def test_an_interrupt_that_python_drops_comes_again() -> None:
 _NO_THREADS = """
 import os, resource, sys, threading
 if sys.argv.pop(1) == "limited":
-    import ctypes, difflib, importlib, pkgutil, secrets, ckpttool
+    import ctypes, difflib, importlib, pkgutil, ckpttool
     # All is imported first: the interpreter may lie where nobody else may look.
     for found in pkgutil.walk_packages(ckpttool.__path__, "ckpttool."):
         if not found.name.endswith("__main__"):

@@ -120,7 +120,7 @@ def test_somebody_else_has_the_lock(tmp_path: Path) -> None:
 
 # All is imported first: the interpreter may lie where nobody else may look.
 _AS_NOBODY = """
-import ctypes, difflib, importlib, os, pkgutil, secrets, sys
+import ctypes, difflib, importlib, os, pkgutil, sys
 import ckpttool
 for found in pkgutil.walk_packages(ckpttool.__path__, "ckpttool."):
     if not found.name.endswith("__main__"):

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import secrets
 
 from ckpttool.bundle.naming import INDEX_SUFFIX, find_shards, index_path
 from ckpttool.checkpoint.folder import META_SUFFIX, find_checkpoint
 from ckpttool.checkpoint.generation import Generation
 from ckpttool.checkpoint.locate import leads_elsewhere
 from ckpttool.errors import DestinationError, MissingFileError, SurgeryError
+from ckpttool.storage.temporary import new_tag
 from ckpttool.surgery.plan import Plan
 from ckpttool.surgery.writing.legacy.old_files import old_files
 
@@ -22,7 +22,7 @@ def destination_prefix(typed: str) -> str:
 def unused_place(path: str) -> str:
     """Return an unused path beside a file or folder, to check plans without a destination."""
     folder = os.path.dirname(os.path.realpath(path))
-    return os.path.join(folder, f".{secrets.token_hex(8)}")
+    return os.path.join(folder, f".{new_tag()}")
 
 
 def check_destination(plan: Plan, prefix: str, *, generation: Generation, force: bool) -> None:

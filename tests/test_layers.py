@@ -36,7 +36,7 @@ LEVELS = {
     "checkpoint": 8,
     "query": 9,
     "surgery": 9,
-    "train": 9,
+    "train": 10,
     "render": 10,
     "api": 11,
     "cli": 12,

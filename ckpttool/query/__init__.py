@@ -13,4 +13,5 @@ metagraph  the full facts of a graph
 diff       what changed between two checkpoints
 verify     whether checkpoints are sound
 check      checking a checkpoint against a lock
+match      what restoring a checkpoint into a program would do
 """

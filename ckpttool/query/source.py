@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -157,3 +157,7 @@ class Source:
             missing_shards=tuple(os.path.basename(f.path) for f in files if f.size is None),
             names=TensorNames(ckpt),
         )
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the `source` member of a JSON document."""
+        return {each.name: getattr(self, each.name) for each in fields(self) if each.repr}

@@ -10,7 +10,6 @@ import base64
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import fields
 from itertools import islice
 from typing import SupportsFloat, TextIO
 
@@ -140,4 +139,4 @@ def _bytes(value: bytes) -> object:
 
 def source_document(source: Source) -> dict[str, object]:
     """Return the `source` member of a JSON document."""
-    return {each.name: getattr(source, each.name) for each in fields(source) if each.repr}
+    return source.to_dict()

@@ -1,0 +1,4 @@
+"""What restoring a checkpoint into a program would do.
+
+plan  the answer, as data
+"""

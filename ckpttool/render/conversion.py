@@ -22,8 +22,8 @@ from ckpttool.render.surgery import (
     write_folder_rows,
 )
 from ckpttool.render.table import RowFormat, write_rows
-from ckpttool.surgery.export.saved_model import ExportReceipt
 from ckpttool.surgery.plan import Plan
+from ckpttool.surgery.session_bundle.saved_model import ExportReceipt
 from ckpttool.surgery.writing.receipt import Receipt
 
 SCHEMA = "ckpt.convert-legacy/1"

@@ -18,7 +18,7 @@ pruning     dropping tensors from a plan
 flattening  giving an object-based plan the names of TensorFlow 1
 like        a name-based plan with the object graph of another checkpoint
 convert     checkpoints of old forms brought up to date
-export      a SessionBundle export made a SavedModel
+session_bundle  a SessionBundle export made a SavedModel
 writing     writing a plan
 """
 

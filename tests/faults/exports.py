@@ -15,7 +15,7 @@ from typing import Any
 
 from ckpttool.errors import DestinationError
 from ckpttool.storage.folders import OpenFolder
-from ckpttool.surgery.export.saved_model import prepare_export
+from ckpttool.surgery.session_bundle.saved_model import prepare_export
 from ckpttool.surgery.writing.prepare import WriteOptions
 from tests.faults.operations import CONVERT, OPERATIONS, SESSION_BUNDLE, Operation
 from tests.faults.oracle import OURS, Entry, Oracle, Snapshot, Verdict, snapshot

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from ckpttool import open_checkpoint
-from ckpttool.surgery.export.saved_model import prepare_export
+from ckpttool.surgery.session_bundle.saved_model import prepare_export
 from tests.support.conversions import convert
 from tests.support.exports import (
     ASSETS,

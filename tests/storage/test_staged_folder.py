@@ -15,7 +15,7 @@ from ckpttool.errors import CkptError, DestinationError, FileAccessError, Missin
 from ckpttool.query.verify.folder import check_folder
 from ckpttool.storage.folders import OpenFolder
 from ckpttool.storage.leftovers import LOCK_SUFFIX
-from ckpttool.surgery.export.saved_model import prepare_export
+from ckpttool.surgery.session_bundle.saved_model import prepare_export
 from tests.support.exports import is_whole, sample_export, tree
 from tests.support.faults import CHANGES, Call, Fault, System
 from tests.support.refusals import refused

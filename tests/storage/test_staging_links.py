@@ -13,7 +13,7 @@ from ckpttool.storage.source import Permissions, RandomAccessFile
 from ckpttool.storage.staged_folder import StagedFolder
 from ckpttool.storage.staging import StagedFiles
 from ckpttool.storage.temporary import temporary_path
-from ckpttool.surgery.export.saved_model import prepare_export
+from ckpttool.surgery.session_bundle.saved_model import prepare_export
 from tests.support.exports import is_whole, sample_export, tree
 from tests.support.fixtures import folder_contents
 from tests.support.links import adversary

@@ -14,7 +14,7 @@ import numpy as np
 from ckpttool import open_checkpoint, pb
 from ckpttool.errors import CkptError
 from ckpttool.pb.convert import parse
-from ckpttool.surgery.export.saved_model import prepare_export
+from ckpttool.surgery.session_bundle.saved_model import prepare_export
 from tests.support.fixtures import FIXTURES, manifest, read_bytes
 from tests.support.refusals import refused
 

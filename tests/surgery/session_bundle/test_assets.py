@@ -14,8 +14,8 @@ from ckpttool import open_checkpoint
 from ckpttool.errors import CkptError, CorruptError, FileAccessError, MissingFileError
 from ckpttool.storage.source import CHUNK_SIZE
 from ckpttool.storage.staging import StagedFiles
-from ckpttool.surgery.export.assets import copy_assets, find_assets
-from ckpttool.surgery.export.saved_model import prepare_export
+from ckpttool.surgery.session_bundle.assets import copy_assets, find_assets
+from ckpttool.surgery.session_bundle.saved_model import prepare_export
 from tests.support.exports import (
     edit,
     is_whole,

@@ -16,7 +16,7 @@ from ckpttool.errors import (
     MissingFileError,
     NotFoundError,
 )
-from ckpttool.surgery.export.saved_model import ExportReceipt, find_exports, prepare_export
+from ckpttool.surgery.session_bundle.saved_model import ExportReceipt, find_exports, prepare_export
 from tests.support.exports import (
     ASSETS,
     SAMPLE,

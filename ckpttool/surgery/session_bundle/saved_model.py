@@ -30,8 +30,13 @@ from ckpttool.storage.source import RandomAccessFile, file_error
 from ckpttool.storage.staged_folder import StagedFolder
 from ckpttool.storage.staging import StagedFiles
 from ckpttool.storage.work import Progress
-from ckpttool.surgery.export.assets import ASSETS_FOLDER, asset_names, copy_assets, find_assets
 from ckpttool.surgery.plan import Plan
+from ckpttool.surgery.session_bundle.assets import (
+    ASSETS_FOLDER,
+    asset_names,
+    copy_assets,
+    find_assets,
+)
 from ckpttool.surgery.writing.bundle.carry import DataMode
 from ckpttool.surgery.writing.destination import unused_place
 from ckpttool.surgery.writing.prepare import WriteOptions, prepare

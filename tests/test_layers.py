@@ -30,6 +30,7 @@ LEVELS = {
     "pb": 4,
     "tensor": 5,
     "bundle": 6,
+    "interchange": 6,
     "legacy": 6,
     "objects": 6,
     "metagraph": 7,

@@ -37,11 +37,17 @@ def decode_shape(data: bytes) -> Shape:
             dims.append(_decode_dim(bytes(value)))
         elif number == 3 and value:
             raise UnsupportedError("the shape has no known rank")
-    if len(dims) > _MAX_RANK:
-        raise CorruptError(f"a shape of {len(dims)} dimensions is more than {_MAX_RANK}")
-    if prod(dim for dim in dims if dim) > _MAX_ELEMENTS:
+    shape = tuple(dims)
+    check_shape(shape)
+    return shape
+
+
+def check_shape(shape: Shape) -> None:
+    """Raise `CorruptError` if a shape has more dimensions or elements than a file can have."""
+    if len(shape) > _MAX_RANK:
+        raise CorruptError(f"a shape of {len(shape)} dimensions is more than {_MAX_RANK}")
+    if prod(dim for dim in shape if dim) > _MAX_ELEMENTS:
         raise CorruptError("the shape has more elements than any file could hold")
-    return tuple(dims)
 
 
 def encode_shape(shape: Shape) -> bytes:

@@ -10,6 +10,7 @@ from ckpttool.checkpoint.open import Checkpoint, opened
 from ckpttool.errors import SelectionError, in_arguments
 from ckpttool.storage.paths import StrPath
 from ckpttool.surgery import renaming
+from ckpttool.surgery.maps import read_map
 from ckpttool.surgery.plan import Plan
 from ckpttool.surgery.rules import (
     PrefixRule,
@@ -18,7 +19,6 @@ from ckpttool.surgery.rules import (
     StripPrefixRule,
     as_rules,
     parse_substitution,
-    read_map,
 )
 from ckpttool.surgery.tables import load_table
 from ckpttool.surgery.writing.write import options_to_write
@@ -94,7 +94,7 @@ def rename(
         all: rename in every checkpoint of the folder `source`, and carry its state file over. One
             in which no rule finds anything stays as it is.
         sub: a mapping of regular expressions to replacements, or a list of such pairs.
-        map: a file of rules: a JSON object or two columns.
+        map: a file of rules: a JSON object, two columns, or a `ckpt.map/2` that permutes nothing.
         table: name of a built-in table of rules, such as "tf1-rnn".
         strip_prefix: text to remove from the start of names.
         prefix: text to put before all names; end a scope with a slash.

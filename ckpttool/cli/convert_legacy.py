@@ -23,8 +23,8 @@ from ckpttool.cli.writing import (
     LOCK_TIMEOUT_OPTION,
     end_cleanly,
 )
-from ckpttool.surgery import rules as rule_kinds
 from ckpttool.surgery.convert import TARGET_FORMS, TargetForm
+from ckpttool.surgery.maps import read_map
 from ckpttool.surgery.rules import RenameRule
 from ckpttool.surgery.tables import load_table
 from ckpttool.surgery.writing.companions import META_MODES, MetaMode
@@ -142,7 +142,7 @@ def command(
     given = {"map": maps, "table": tables}
     rules: list[RenameRule] = []
     for name, text in options.in_order(click.get_current_context(), given):
-        rules += rule_kinds.read_map(text) if name == "map" else [load_table(text)]
+        rules += read_map(text) if name == "map" else [load_table(text)]
     of_checkpoints = like or rules or join_slices or shards or max_shard_size
     if to is None and is_export(source) and (of_checkpoints or update_state or meta != "auto"):
         options.refuse_misuse(OF_CHECKPOINTS)

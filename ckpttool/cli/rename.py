@@ -12,6 +12,7 @@ from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.cli import options
 from ckpttool.cli.writing import FORMATS, Destination, carry_out, write_options
 from ckpttool.surgery import rules as rule_kinds
+from ckpttool.surgery.maps import read_map
 from ckpttool.surgery.rules import RenameRule
 from ckpttool.surgery.tables import list_tables, load_table
 
@@ -57,7 +58,7 @@ def _print_tables(ctx: click.Context, param: click.Parameter, value: bool) -> No
     metavar="FILE",
     multiple=True,
     type=click.Path(),
-    help="Read rules from a file: a JSON object or two columns (- for stdin).",
+    help="Read rules from a file: a JSON object, two columns or ckpt.map/2 (- for stdin).",
 )
 @click.option(
     "--table",
@@ -149,7 +150,7 @@ def _rules(name: str, value: object) -> list[RenameRule]:
         return [rule_kinds.parse_substitution(*value)]
     text = str(value)
     if name == "map":
-        return list(rule_kinds.read_map(text))
+        return list(read_map(text))
     if name == "table":
         return [load_table(text)]
     if name == "strip_prefix":

@@ -10,6 +10,7 @@ binds its name in the package.
 
 plan        the checkpoint to be written, with the list of changes
 rules       rename rules, and the first of many that matches a name
+maps        maps: files of rules for tensors, with the layouts that they change
 tables      rename tables that come with the package
 renaming    renaming the tensors of a plan
 edge_notes  notes on changes of the graph that no key shows
@@ -30,6 +31,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ckpttool.surgery.flattening import flatten
     from ckpttool.surgery.like.reference import follow
+    from ckpttool.surgery.maps import read_map
     from ckpttool.surgery.plan import Change, Plan
     from ckpttool.surgery.pruning import prune
     from ckpttool.surgery.renaming import promote_averages, rename
@@ -38,9 +40,9 @@ if TYPE_CHECKING:
         PrefixRule,
         StripPrefixRule,
         SubstituteRule,
+        TensorRule,
         parse_move,
         parse_substitution,
-        read_map,
     )
     from ckpttool.surgery.tables import list_tables, load_table
     from ckpttool.surgery.writing.receipt import Receipt, ShardReceipt
@@ -55,6 +57,7 @@ __all__ = [
     "ShardReceipt",
     "StripPrefixRule",
     "SubstituteRule",
+    "TensorRule",
     "flatten",
     "follow",
     "list_tables",
@@ -77,6 +80,7 @@ _HOMES = {
     "ShardReceipt": "writing.receipt",
     "StripPrefixRule": "rules",
     "SubstituteRule": "rules",
+    "TensorRule": "rules",
     "flatten": "flattening",
     "follow": "like.reference",
     "list_tables": "tables",
@@ -85,7 +89,7 @@ _HOMES = {
     "parse_substitution": "rules",
     "promote_averages": "renaming",
     "prune": "pruning",
-    "read_map": "rules",
+    "read_map": "maps",
     "rename": "renaming",
     "write": "writing.write",
 }

@@ -10,6 +10,7 @@ from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.errors import SurgeryError
 from ckpttool.surgery.flattening import flatten
 from ckpttool.surgery.like.reference import follow
+from ckpttool.surgery.maps import refuse_layouts
 from ckpttool.surgery.plan import Plan
 from ckpttool.surgery.renaming import rename
 from ckpttool.surgery.rules import MoveRule, RenameRule
@@ -46,6 +47,7 @@ def plan_conversion(
         CkptError: as renaming, following and flattening do.
     """
     plan = Plan.of(source)
+    refuse_layouts(source, rules)
     moves = {rule.old: rule.new for rule in rules if isinstance(rule, MoveRule)}
     others = [rule for rule in rules if not isinstance(rule, MoveRule)]
     if like is not None:

@@ -27,6 +27,7 @@ from ckpttool.objects.keys import (
 )
 from ckpttool.objects.moves import EdgeId, move_edges
 from ckpttool.surgery.edge_notes import with_edge_notes
+from ckpttool.surgery.maps import refuse_layouts
 from ckpttool.surgery.plan import Plan, PlannedTensor, refuse_disputes
 from ckpttool.surgery.rules import (
     FirstOf,
@@ -60,6 +61,7 @@ def rename(plan: Plan, rules: Rules, *, strict: bool = False) -> Plan:
         SurgeryError: a rule cannot be carried out.
     """
     known = as_rules(rules)
+    refuse_layouts(plan.source, known)
     if plan.graph is None:
         return _rename_keys(plan, known, strict=strict)
     return _rename_objects(plan, plan.graph, known, strict=strict)
@@ -214,14 +216,14 @@ def _settled(plan: Plan, graph: ObjectGraph, rule: MoveRule) -> MoveRule:
     """
     rule = _as_path(rule)
     if graph.node_at(rule.old) is None:
-        rule = MoveRule(_path_of_variable(plan, graph, rule.old) or rule.old, rule.new)
+        rule = replace(rule, old=_path_of_variable(plan, graph, rule.old) or rule.old)
     above, _, name = rule.old.rpartition("/")
     parent = graph.node_at(above)
     base = None if parent is None else graph.path(parent)
     if base is None or graph.node_at(rule.old) is None:
         return rule
     name = escape(unescape(name))
-    return MoveRule(f"{base}/{name}" if base else name, rule.new)
+    return replace(rule, old=f"{base}/{name}" if base else name)
 
 
 def _path_of_variable(plan: Plan, graph: ObjectGraph, name: str) -> str | None:
@@ -247,7 +249,7 @@ def _as_path(rule: MoveRule) -> MoveRule:
             )
         if any(segment[:1] == "." and segment[1:2] not in ".S" for segment in path.split("/")):
             raise SurgeryError(f"'{rule.text}': an attribute cannot be renamed, only its object")
-    return MoveRule(old.strip("/"), new.strip("/"))
+    return replace(rule, old=old.strip("/"), new=new.strip("/"))
 
 
 def _refuse_dead(

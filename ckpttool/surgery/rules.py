@@ -15,14 +15,9 @@ from typing import Protocol, TypeAlias
 
 from ckpttool.checkpoint.nearest import path_hint
 from ckpttool.checkpoint.selection.time_limit import TimeLimit
-from ckpttool.coding.json_text import JsonError, load_json
-from ckpttool.coding.text import encode_text
 from ckpttool.errors import SelectionError
 from ckpttool.printable import printable, unprintable
-from ckpttool.storage.paths import StrPath, path_text
-from ckpttool.storage.source import open_input
-
-_MAX_MAP_SIZE = 64 << 20
+from ckpttool.tensor.layout import TensorLayout
 
 
 class RenameRule(Protocol):
@@ -59,6 +54,21 @@ class MoveRule:
         if name.startswith(self.old + "/"):
             return self.new + name[len(self.old) :]
         return None
+
+
+@dataclass(frozen=True, slots=True)
+class TensorRule(MoveRule):
+    """A line of a map that names one tensor, and nothing below it.
+
+    Attributes:
+        layout: what becomes of its elements; None if they stay as they are.
+    """
+
+    layout: TensorLayout | None = None
+
+    def rename(self, name: str) -> str | None:
+        """Return the new name for `old` itself."""
+        return self.new if name == self.old else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,76 +214,6 @@ def parse_substitution(regex: str, replacement: str) -> SubstituteRule:
     return SubstituteRule(pattern, replacement)
 
 
-def read_map(path: StrPath) -> list[MoveRule]:
-    """Read rules from a file: a JSON object from old to new name, or two columns.
-
-    Columns are separated by a tab or, in a line without one, by spaces. Empty lines and lines that
-    begin with `#` are ignored.
-
-    Args:
-        path: the file, which may be a pipe; "-" is the standard input.
-
-    Raises:
-        MissingFileError, FileAccessError: the file cannot be read.
-        SelectionError: it is neither; the message names the line.
-    """
-    path = path_text(path)
-    with open_input(path) as file:
-        data = file.read(_MAX_MAP_SIZE + 1)
-    if len(data) > _MAX_MAP_SIZE:
-        raise SelectionError("the map is too large", path=path)
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise SelectionError("the map is not UTF-8", path=path, offset=error.start) from error
-    pairs = _json_pairs(text, path) if text.lstrip()[:1] == "{" else _column_pairs(text, path)
-    return [MoveRule(old, new) for old, new in pairs]
-
-
-def _json_pairs(text: str, path: str) -> Iterable[tuple[str, str]]:
-    try:
-        found = load_json(text)
-    except JsonError as error:
-        if error.name is not None:
-            problem = f"{error.place}: the name occurs twice in the map"
-            raise SelectionError(problem, path=path, key=error.name) from error
-        problem = f"the map is not JSON: {error.place}: {error.problem}"
-        raise SelectionError(problem, path=path) from error
-    assert isinstance(found, dict)  # it begins with a brace
-    for old, new in found.items():
-        if not isinstance(new, str) or not old or not new:
-            raise SelectionError("the map must map names to names", path=path, key=old)
-        if not (_can_be_a_name(old) and _can_be_a_name(new)):
-            raise SelectionError(
-                "the map contains a lone surrogate; no name can", path=path, key=old
-            )
-    return found.items()
-
-
-def _can_be_a_name(text: str) -> bool:
-    """Tell whether a text can be a key: surrogates must be escaped bytes."""
-    try:
-        encode_text(text)
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def _column_pairs(text: str, path: str) -> Iterator[tuple[str, str]]:
-    seen = set()
-    for number, line in enumerate(text.splitlines(), 1):
-        if not line.strip() or line.startswith("#"):
-            continue
-        columns = line.split("\t") if "\t" in line else line.split()
-        if len(columns) != 2 or not all(columns):
-            raise SelectionError(f"line {number} does not have two columns", path=path)
-        old, new = map(unprintable, columns)
-        if old in seen:
-            raise SelectionError(f"line {number}: the name occurs twice", path=path, key=old)
-        seen.add(old)
-        yield old, new
-
-
 class FirstOf:
     """Rules in their order.
 
@@ -288,9 +228,12 @@ class FirstOf:
     def __init__(self, rules: Sequence[RenameRule], but: tuple[type[RenameRule], ...] = ()) -> None:
         self._rules = rules
         self._moves: dict[str, int] = {}
+        self._exact: dict[str, int] = {}
         self._others: list[int] = []
         for at, rule in enumerate(rules):
-            if isinstance(rule, MoveRule):
+            if isinstance(rule, TensorRule):
+                self._exact.setdefault(rule.old, at)
+            elif isinstance(rule, MoveRule):
                 self._moves.setdefault(rule.old, at)
             elif not isinstance(rule, but):
                 self._others.append(at)
@@ -298,16 +241,16 @@ class FirstOf:
 
     def rename(self, name: str) -> tuple[int, str] | None:
         """Return the position of the first rule that renames this name, and the new name."""
-        move = min(self._moving(name), default=len(self._rules))
-        for at in (*(each for each in self._others if each < move), move):
-            if at < len(self._rules):
-                new = self._rules[at].rename(name)
-                if new is not None:
-                    return at, new
+        for at in sorted((*self._named(name), *self._others)):
+            new = self._rules[at].rename(name)
+            if new is not None:
+                return at, new
         return None
 
-    def _moving(self, name: str) -> Iterator[int]:
+    def _named(self, name: str) -> Iterator[int]:
         """Yield the positions of the rules for this name and its scopes."""
+        if name in self._exact:
+            yield self._exact[name]
         if name in self._moves:
             yield self._moves[name]
         end = name.find("/") if self._moves else -1

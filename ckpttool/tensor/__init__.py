@@ -9,5 +9,6 @@ verifier    the crc32c of a tensor's bytes as they stream by
 partial     part of a tensor, read without the rest
 values      bytes to arrays and back, joining slices
 proto_values, proto_writing  the elements in a TensorProto
+layout      another order of the elements: permuted, reshaped
 region      NumPy indices, and which part of a tensor they need
 """

@@ -17,10 +17,11 @@ from ckpttool.api.diff import diff
 from ckpttool.query.diff.results import Diff, TensorDiff
 from ckpttool.query.diff.scopes import apply_moves, find_moves, rename_map
 from ckpttool.query.rows import TensorRow
+from ckpttool.surgery.maps import read_map
 from ckpttool.surgery.plan import Plan
 from ckpttool.surgery.pruning import drop_tensors
 from ckpttool.surgery.renaming import rename
-from ckpttool.surgery.rules import MoveRule, parse_move, read_map
+from ckpttool.surgery.rules import MoveRule, parse_move
 from ckpttool.surgery.writing.prepare import prepare
 from tests.support.fixtures import bundle
 from tests.support.limits import time_limit

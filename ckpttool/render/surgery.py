@@ -21,6 +21,7 @@ from ckpttool.render.table import RowFormat, write_rows
 from ckpttool.render.wrap import write_prose
 from ckpttool.surgery.edge_notes import silent_edges
 from ckpttool.surgery.plan import Change, Plan
+from ckpttool.surgery.values import value_size
 from ckpttool.surgery.writing.receipt import Receipt
 
 _BYTES = Column("bytes", align="right", human=humanize.size)
@@ -303,7 +304,7 @@ def outcome(receipt: Receipt | None, prefix: str | None) -> str:
 
 def _change_document(change: Change, changed: Changed) -> dict[str, object]:
     new = change.new_key
-    return {
+    document: dict[str, object] = {
         "action": change.action,
         "key": change.key,
         "new_key": new,
@@ -312,6 +313,18 @@ def _change_document(change: Change, changed: Changed) -> dict[str, object]:
         "kind": change.kind,
         "bytes": change.bytes,
     }
+    tensor = change.tensor
+    if tensor is not None and tensor.value is not None:
+        document |= {
+            "dtype": tensor.entry.dtype.name,
+            "new_dtype": tensor.dtype.name,
+            "new_shape": list(tensor.shape),
+            "new_bytes": value_size(tensor.value),
+            "from": [
+                {"prefix": each.checkpoint.prefix, "key": each.key} for each in tensor.value.sources
+            ],
+        }
+    return document
 
 
 def _by_kind(changes: tuple[Change, ...] | list[Change]) -> dict[str, dict[str, int]]:

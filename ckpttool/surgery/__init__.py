@@ -9,6 +9,7 @@ Each name is resolved on first use. No module has the name of a function: import
 binds its name in the package.
 
 plan        the checkpoint to be written, with the list of changes
+values      what a plan computes in place of bytes of its source
 rules       rename rules, and the first of many that matches a name
 maps        maps: files of rules for tensors, with the layouts that they change
 tables      rename tables that come with the package

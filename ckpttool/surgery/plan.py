@@ -1,15 +1,16 @@
 """The checkpoint to be written.
 
-A plan is metadata: each tensor refers to its bytes in the source. Operations are functions from
+A plan is metadata: each tensor refers to its bytes in the source, or to a value that is computed
+when it is written (`surgery.values`). Operations are functions from
 plan to plan and touch no file, so they can be combined, shown or dropped; `surgery.writing` writes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from ckpttool.bundle.entry import BundleEntry
 from ckpttool.bundle.reader import BundleReader
@@ -19,18 +20,20 @@ from ckpttool.coding.text import encode_text
 from ckpttool.errors import CkptError, CorruptError, SurgeryError, UnsupportedError
 from ckpttool.objects.graph import ObjectGraph
 from ckpttool.objects.keys import GRAPH_KEY, object_path
-from ckpttool.tensor.dtypes import dtype_of_number
+from ckpttool.tensor.dtypes import DType, dtype_of_number
+from ckpttool.tensor.shape import Shape
 from ckpttool.tensor.slices import TensorSlice
 
 if TYPE_CHECKING:
     from ckpttool.legacy.records import LegacyEntry
+    from ckpttool.surgery.values import NewValue, ValueAction
 
-Action = Literal["rename", "drop"]
+Action: TypeAlias = "Literal['rename', 'drop'] | ValueAction"
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedTensor:
-    """A tensor of the new checkpoint, with the bytes of a tensor of the source.
+    """A tensor of the new checkpoint, with the bytes of a tensor of the source or a new value.
 
     Attributes:
         key: its new key.
@@ -38,6 +41,7 @@ class PlannedTensor:
         entry: its entry in the source.
         slices: of a partitioned tensor of a bundle, the slices with their entries in the source.
         damage: the error of a damaged entry; such a tensor can only be dropped.
+        value: what is written instead of the bytes of the source.
     """
 
     key: str
@@ -45,15 +49,28 @@ class PlannedTensor:
     entry: BundleEntry | LegacyEntry
     slices: tuple[tuple[TensorSlice, BundleEntry], ...] = ()
     damage: CkptError | None = None
+    value: NewValue | None = None
 
     def called(self, key: str) -> PlannedTensor:
         """Return the tensor with another new key."""
         # Several times as fast as `replace`, which counts where all tensors are renamed.
-        return PlannedTensor(key, self.source_key, self.entry, self.slices, self.damage)
+        return PlannedTensor(key, self.source_key, self.entry, self.slices, self.damage, self.value)
+
+    @property
+    def dtype(self) -> DType:
+        """The dtype to be written."""
+        return self.entry.dtype if self.value is None else self.value.dtype
+
+    @property
+    def shape(self) -> Shape:
+        """The shape to be written."""
+        return self.entry.shape if self.value is None else self.value.shape
 
     @property
     def parts(self) -> tuple[BundleEntry, ...]:
-        """The entries with bytes in a bundle: its own, or those of its slices."""
+        """The entries whose bytes a bundle keeps: its own, or those of its slices."""
+        if self.value is not None:
+            return ()
         if self.slices:
             return tuple(part for _, part in self.slices)
         return (self.entry,) if isinstance(self.entry, BundleEntry) else ()
@@ -71,24 +88,20 @@ class PlannedTensor:
 
     @property
     def bytes(self) -> int | None:
-        """Stored bytes, of all slices together; of V1 those of the elements, None for strings."""
+        """Bytes in the source, of all slices together; of V1 of the elements, None for strings."""
         if self.damage is not None:
             return None
-        if isinstance(self.entry, BundleEntry):
-            return sum(part.size for part in self.parts)
+        if isinstance(self.entry, BundleEntry) and self.slices:
+            return sum(part.size for _, part in self.slices)
         return self.entry.size
 
 
 @dataclass(frozen=True, slots=True)
-class AddedCounter:
-    """A new int64 scalar, which the source does not have."""
+class AddedTensor:
+    """A tensor that the source does not have."""
 
     key: str
-    value: int
-
-    def stored(self, *, big_endian: bool) -> bytes:
-        """Return its bytes in a bundle."""
-        return self.value.to_bytes(8, "big" if big_endian else "little", signed=True)
+    value: NewValue
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,11 +109,13 @@ class Change:
     """A change of one tensor.
 
     Attributes:
-        action: `"rename"` or `"drop"`.
+        action: `"drop"`; `"rename"`, of a tensor that keeps its bytes; else what made its new
+            value: `"set"`, `"cast"`, `"graft"`, `"average"` or `"layout"`.
         key: its key in the source.
         new_key: None if it is dropped.
         kind: of the tensor.
         bytes: as of `PlannedTensor`.
+        tensor: the planned tensor; None if it is dropped.
     """
 
     action: Action
@@ -108,6 +123,7 @@ class Change:
     new_key: str | None
     kind: str
     bytes: int | None
+    tensor: PlannedTensor | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True, repr=False)
@@ -128,7 +144,7 @@ class Plan:
     graph: ObjectGraph | None
     kinds: Mapping[str, str]
     notes: tuple[str, ...] = ()
-    added: tuple[AddedCounter, ...] = ()
+    added: tuple[AddedTensor, ...] = ()
 
     @classmethod
     def of(cls, source: Checkpoint) -> Plan:
@@ -162,7 +178,7 @@ class Plan:
 
     @cached_property
     def changes(self) -> tuple[Change, ...]:
-        """The renamed and dropped tensors of the source, by key bytes."""
+        """The tensors of the source that change, by key bytes."""
         kept = {tensor.source_key: tensor for tensor in self.tensors}
         changes = []
         for key, kind in self.kinds.items():
@@ -172,9 +188,24 @@ class Plan:
             if tensor is None:
                 size = _planned(self.source, key).bytes
                 changes.append(Change("drop", key, None, kind, size))
-            elif tensor.key != key:
-                changes.append(Change("rename", key, tensor.key, kind, tensor.bytes))
+            elif tensor.value is not None or tensor.key != key:
+                action = "rename" if tensor.value is None else tensor.value.action
+                changes.append(Change(action, key, tensor.key, kind, tensor.bytes, tensor))
         return tuple(sorted(changes, key=lambda change: encode_text(change.key)))
+
+    @property
+    def fresh(self) -> tuple[tuple[str, NewValue], ...]:
+        """The new values, by key."""
+        values = [(each.key, each.value) for each in self.tensors if each.value is not None]
+        return (*values, *((each.key, each.value) for each in self.added))
+
+    @property
+    def read(self) -> tuple[Checkpoint, ...]:
+        """The checkpoints that are read: the source, and those that values come from."""
+        found = {id(self.source): self.source}
+        for _, value in self.fresh:
+            found |= {id(each.checkpoint): each.checkpoint for each in value.sources}
+        return tuple(found.values())
 
     @property
     def keys_changed(self) -> bool:

@@ -73,4 +73,4 @@ class _Renaming:
 
     def looks(self, tensor: PlannedTensor) -> tuple[object, ...]:
         """Return what all checkpoints of a program have in common, which values are not."""
-        return tensor.entry.dtype, tensor.entry.shape, self._names.get(tensor.key)
+        return tensor.dtype, tensor.shape, self._names.get(tensor.key)

@@ -7,6 +7,7 @@ below a byte take a whole one.
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,9 +15,9 @@ import numpy as np
 from ckpttool.coding.text import encode_text
 from ckpttool.errors import InvalidTensorError
 from ckpttool.tensor.dtypes import STRING, VARIANT, DType
-from ckpttool.tensor.shape import Shape
-from ckpttool.tensor.strings import encode_strings
-from ckpttool.tensor.variants import VariantElement, encode_variants
+from ckpttool.tensor.shape import Shape, element_count
+from ckpttool.tensor.strings import decode_strings, encode_strings
+from ckpttool.tensor.variants import VariantElement, decode_variants, encode_variants
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -57,6 +58,24 @@ def decode_array(dtype: DType, shape: Shape, data: memoryview, *, big_endian: bo
     else:
         flat = np.frombuffer(data, numpy_dtype)
     return np.require(flat.reshape(shape), requirements="A")
+
+
+def swapped_bytes(dtype: DType, data: memoryview | bytes) -> memoryview:
+    """Return a copy of the bytes of fixed-size elements in the other byte order."""
+    word = (dtype.size or 1) // (2 if dtype.name.startswith("complex") else 1)
+    return plain_bytes(np.frombuffer(data, f"u{word}").byteswap())
+
+
+def joined_array(dtype: DType, shape: Shape, chunks: Iterable[memoryview | bytes]) -> Array:
+    """Return an array of the bytes that a little-endian bundle stores for it."""
+    data = bytearray()
+    for chunk in chunks:
+        data += chunk
+    if dtype.size is not None:
+        return decode_array(dtype, shape, memoryview(data), big_endian=False)
+    decode = decode_strings if dtype == STRING else decode_variants
+    elements, _ = decode(memoryview(data), element_count(shape))
+    return object_array(list(elements), shape)
 
 
 def array_part(value: Array, index: Index) -> Array:

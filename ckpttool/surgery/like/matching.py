@@ -129,10 +129,7 @@ class Matching:
             place = self._places.at_path(tensor.key)
             if place is None or place.key in self._takers:
                 continue
-            alike = (place.entry.dtype, place.entry.shape) == (
-                tensor.entry.dtype,
-                tensor.entry.shape,
-            )
+            alike = (place.entry.dtype, place.entry.shape) == (tensor.dtype, tensor.shape)
             if alike and (place.key in self._places.slot_keys) == slots:
                 self._take(tensor.key, place.key)
 
@@ -168,7 +165,7 @@ class Matching:
         for power in _POWERS:
             self._pair(self._scalars(power), self._places.below(frozenset({power})))
         self._place_hyper_parameters()
-        step = [t for t in self._scalars(_STEP) if t.entry.dtype.name in INTEGERS]
+        step = [t for t in self._scalars(_STEP) if t.dtype.name in INTEGERS]
         for names in (frozenset({_STEP}), COUNTERS):
             if self._pair(step, self._places.below(names)):
                 key = step[0].key
@@ -182,7 +179,7 @@ class Matching:
         scopes: dict[str, dict[str, PlannedTensor]] = {}
         for tensor in self.left:
             scope, _, leaf = tensor.key.rpartition("/")
-            if not tensor.entry.shape and (leaf == _ITERATIONS or leaf in LEGACY_HYPER_PARAMETERS):
+            if not tensor.shape and (leaf == _ITERATIONS or leaf in LEGACY_HYPER_PARAMETERS):
                 scopes.setdefault(scope, {})[leaf] = tensor
         found = [each for each in scopes.values() if _ITERATIONS in each and len(each) > 1]
         for leaf, tensor in found[0].items() if len(found) == 1 else ():
@@ -194,7 +191,7 @@ class Matching:
             tensor
             for tensor in self.left
             if tensor.key.rpartition("/")[2] == name
-            and not tensor.entry.shape
+            and not tensor.shape
             and tensor.key not in self._ruled
         ]
 
@@ -203,8 +200,7 @@ class Matching:
         free = [place for place in places if place.key not in self._takers]
         if len(tensors) != 1 or len(free) != 1:
             return False
-        entry = tensors[0].entry
-        if not is_scalar(free[0].entry, frozenset({entry.dtype.name})):
+        if not is_scalar(free[0].entry, frozenset({tensors[0].dtype.name})):
             return False
         self._take(tensors[0].key, free[0].key)
         return True

@@ -18,7 +18,8 @@ from ckpttool.objects.graph import ObjectGraph
 from ckpttool.surgery.like.matching import Matching
 from ckpttool.surgery.like.notes import SAVE_COUNTER, places_left, tensors_left
 from ckpttool.surgery.like.places import Places
-from ckpttool.surgery.plan import AddedCounter, Plan, PlannedTensor
+from ckpttool.surgery.plan import AddedTensor, Plan, PlannedTensor
+from ckpttool.surgery.values import int64_value
 
 _NO_RULES: Mapping[str, str] = {}
 _SHOWN = 5
@@ -72,8 +73,8 @@ def follow(
     _refuse_without_weights(plan, places, tensors, left)
     keys = {tensor.key for tensor in tensors}
     counted = SAVE_COUNTER in places.by_key and SAVE_COUNTER not in keys
-    added = (AddedCounter(SAVE_COUNTER, save_counter),) if counted else ()
-    graph = _emptied(places, {*keys, *(counter.key for counter in added)})
+    added = (AddedTensor(SAVE_COUNTER, int64_value(save_counter)),) if counted else ()
+    graph = _emptied(places, {*keys, *(each.key for each in added)})
     notes = (*matching.notes, *left, *places_left(places, matching.free))
     return replace(plan, tensors=tensors, graph=graph, added=added).with_notes(*notes)
 
@@ -106,7 +107,7 @@ def _refuse_unlike(plan: Plan, places: Places, matching: Matching) -> None:
         place = places.by_key.get(matching.placed.get(tensor.key, ""))
         if place is None:
             continue
-        ours, theirs = tensor.entry, place.entry
+        ours, theirs = tensor, place.entry
         if (ours.dtype, ours.shape) != (theirs.dtype, theirs.shape):
             unlike.append(
                 f"'{tensor.key}' is {ours.dtype.name} {list(ours.shape)}, but "

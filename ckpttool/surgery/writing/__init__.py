@@ -5,6 +5,7 @@ prepare      every check before a plan is written; dry run and run
 bundle       a bundle: staged, then published in a safe order
 legacy       a V1 checkpoint, likewise
 recoding     values rewritten, for either
+fresh        values that a plan computes, written to a data shard
 folder       the checkpoints of a folder, one after the other, and its state file
 destination  where a checkpoint may be written
 links        which linked files may be carried over

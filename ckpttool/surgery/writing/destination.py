@@ -8,6 +8,7 @@ from ckpttool.bundle.naming import INDEX_SUFFIX, find_shards, index_path
 from ckpttool.checkpoint.folder import META_SUFFIX, find_checkpoint
 from ckpttool.checkpoint.generation import Generation
 from ckpttool.checkpoint.locate import leads_elsewhere
+from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.errors import DestinationError, MissingFileError, SurgeryError
 from ckpttool.storage.temporary import new_tag
 from ckpttool.surgery.plan import Plan
@@ -52,10 +53,13 @@ def check_destination(plan: Plan, prefix: str, *, generation: Generation, force:
     legacy = _legacy_at(prefix)
     there = bundle if generation == "V2" else [*bundle, *legacy]
     # Of many checkpoints in a folder each would list it again.
-    own = _own_files(plan) if there else []
+    own = _files_of(plan.source) if there else []
     for path in there:
         if any(_same_name(path, other) for other in own) or _same_file(path, own[0]):
             raise DestinationError("shares a file with the source", path=path)
+        for source in plan.read[1:]:
+            if any(_same_name(path, other) for other in _files_of(source)):
+                raise DestinationError("its values are read", path=path)
     # A bundle may get the name of its V1 source: they share no file.
     present = [*bundle, *old_files(plan, prefix).files]
     meta = prefix + META_SUFFIX
@@ -104,8 +108,8 @@ def _legacy_at(prefix: str) -> list[str]:
     return [path for path in found.files if os.path.lexists(path)]
 
 
-def _own_files(plan: Plan) -> list[str]:
-    location = plan.source.location
+def _files_of(source: Checkpoint) -> list[str]:
+    location = source.location
     if location.generation == "V1":
         return list(location.files)
     return [index_path(location.prefix), *find_shards(location.prefix)]

@@ -5,10 +5,12 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Collection, Iterator
+from dataclasses import replace
 
 from ckpttool.bundle.naming import shard_path
 from ckpttool.bundle.reader import BundleReader
 from ckpttool.bundle.shards import shard_status
+from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.errors import CkptError, SurgeryError
 from ckpttool.objects.keys import GRAPH_KEY
 from ckpttool.storage.source import Identity, RandomAccessFile, file_error, identity_of
@@ -26,6 +28,22 @@ def carried_extents(plan: Plan) -> dict[int, list[SourceExtent]]:
     if plan.graph is not None and not plan.graph_changed:
         graph = plan.source.bundle.entries[GRAPH_KEY]
         extents.setdefault(graph.shard_id, []).append(SourceExtent(GRAPH_KEY, graph))
+    return extents
+
+
+def _read_extents(plan: Plan) -> dict[int, list[SourceExtent]]:
+    """Return the kept extents, and those that new values are computed from."""
+    extents = carried_extents(plan)
+    computed = {
+        each.key
+        for _, value in plan.fresh
+        for each in value.sources
+        if each.checkpoint is plan.source
+    }
+    for tensor in plan.tensors if computed else ():
+        if tensor.value is not None and tensor.source_key in computed:
+            for part in replace(tensor, value=None).parts:
+                extents.setdefault(part.shard_id, []).append(SourceExtent(tensor.source_key, part))
     return extents
 
 
@@ -47,26 +65,30 @@ class Watch:
         self._plan = plan
         self._prefix = plan.source.prefix
         self._files: dict[str, Identity] = {}
+        self._others: dict[str, Identity] = {}
         self._over = False
-        if plan.source.generation == "V1":
+        for other in plan.read[1:]:
+            self._others |= _identities(other)
+        reader = plan.source.reader
+        if not isinstance(reader, BundleReader):
             self._index = ""  # V1: each file is its own index
-            self._look_at_files()
+            self._files |= _identities(plan.source)
             self.check()
             return
-        index = plan.source.bundle.index
+        index = reader.index
         self._index = index.path
         self._files[index.path] = index.identity
         # After waiting for another run that changed the checkpoint in place, shards may be gone.
         with self.guarding():
-            for shard_id, found in carried_extents(plan).items():
+            for shard_id, found in _read_extents(plan).items():
                 self._look_at(shard_path(self._prefix, shard_id, index.header.num_shards), found)
 
     def refuse_foreign(self, *, follow: bool) -> None:
         """Raise `SurgeryError` for a data shard neither with the checkpoint nor in its store."""
-        for path in self._files:
-            if path != self._index and self._index:
-                with self.open(path) as file:
-                    refuse_foreign(file, self._index, follow=follow)
+        count = self._plan.source.reader.num_shards
+        for shard_id in carried_extents(self._plan) if self._index else ():
+            with self.open(shard_path(self._prefix, shard_id, count)) as file:
+                refuse_foreign(file, self._index, follow=follow)
 
     @contextlib.contextmanager
     def guarding(self) -> Iterator[None]:
@@ -98,7 +120,7 @@ class Watch:
             index: present path of the index, if it was replaced on purpose; if nothing is there,
                 only the shards are checked.
         """
-        for path, identity in self._files.items():
+        for path, identity in (*self._files.items(), *self._others.items()):
             now = index if path == self._index and index is not None else path
             if now == index and not os.path.lexists(now):
                 continue
@@ -113,18 +135,6 @@ class Watch:
     def files(self) -> Collection[str]:
         """The files of the source."""
         return self._files.keys()
-
-    def _look_at_files(self) -> None:
-        reader = self._plan.source.reader
-        known = {} if isinstance(reader, BundleReader) else reader.identities
-        for file in reader.shard_files():
-            try:
-                found = identity_of(os.stat(file.path))
-            except OSError as error:
-                if file.path in known:
-                    raise _changed(file.path) from error
-                raise file_error(error, file.path) from error
-            self._files[file.path] = known.get(file.path, found)
 
     def _look_at(self, path: str, extents: list[SourceExtent]) -> None:
         last = max(extents, key=lambda each: each.entry.offset + each.entry.size)
@@ -159,6 +169,29 @@ def watched(plan: Plan, watch: Watch | None) -> Watch:
     watch = watch or Watch(plan)
     watch.check()
     return watch
+
+
+def _identities(source: Checkpoint) -> dict[str, Identity]:
+    """Return the identities of the files of a checkpoint, as they were when it was opened.
+
+    Raises:
+        CkptError: a file is gone or cannot be looked at.
+    """
+    reader = source.reader
+    known = (
+        {reader.index.path: reader.index.identity}
+        if isinstance(reader, BundleReader)
+        else reader.identities
+    )
+    found = dict(known)
+    for file in reader.shard_files():
+        try:
+            found.setdefault(file.path, identity_of(os.stat(file.path)))
+        except OSError as error:
+            if file.path in known:
+                raise _changed(file.path) from error
+            raise file_error(error, file.path) from error
+    return found
 
 
 def _changed(path: str) -> SurgeryError:

@@ -16,7 +16,8 @@ from ckpttool.objects.graph import Attribute, ObjectGraph, RegisteredSaver
 from ckpttool.objects.keys import GRAPH_KEY, attribute_key
 from ckpttool.surgery.flattening import flatten
 from ckpttool.surgery.like.reference import follow
-from ckpttool.surgery.plan import AddedCounter, Plan
+from ckpttool.surgery.plan import AddedTensor, Plan
+from ckpttool.surgery.values import int64_value
 from ckpttool.surgery.writing.prepare import prepare
 from tests.support.fixtures import BundleFixture, bundle, bundles
 from tests.surgery.graphs import VARIABLE, Slot, graph_of, holding
@@ -108,7 +109,7 @@ def test_what_is_left_over(tmp_path: Path) -> None:
     )
     plan = followed(source, reference)
     assert placed(plan) == {"dense/kernel": "net/w"}
-    assert plan.added == (AddedCounter("save_counter/.ATTRIBUTES/VARIABLE_VALUE", 1),)
+    assert plan.added == (AddedTensor("save_counter/.ATTRIBUTES/VARIABLE_VALUE", int64_value(1)),)
     check_graph(plan)
     assert plan.graph is not None
     assert plan.graph.node_at("opt") is None

@@ -182,7 +182,8 @@ class BundleInPlace:
                     self._plan, staged, self._prefix, watch, on_progress, compact=self._compact
                 )
                 with watch.guarding():
-                    rewritten = self._compact or self._plan.graph_changed
+                    plan = self._plan
+                    rewritten = self._compact or plan.graph_changed or bool(plan.fresh)
                     layout = stage.all_shards(taken=old.counts) if rewritten else stage.no_shards()
                     stage.index(layout)
                     index = self._plan.source.bundle.index

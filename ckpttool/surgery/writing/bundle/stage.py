@@ -1,19 +1,19 @@
-"""Staging the files of a plan: data shards, a new object graph, the index."""
+"""Staging the files of a plan: data shards, a new object graph and new values, the index."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Set
+from collections.abc import Callable, Set
 from dataclasses import replace
 
 from ckpttool.bundle.entry import BundleEntry, BundleHeader
 from ckpttool.bundle.naming import index_path, shard_path
-from ckpttool.coding.checksum import crc32c, mask
+from ckpttool.coding.checksum import mask
 from ckpttool.errors import UnsupportedError
 from ckpttool.objects.keys import GRAPH_KEY
 from ckpttool.storage.staged_file import StagedFile
 from ckpttool.storage.staging import StagedFiles
 from ckpttool.storage.work import Progress
-from ckpttool.surgery.plan import AddedCounter, Plan
+from ckpttool.surgery.plan import Plan
 from ckpttool.surgery.writing.bundle.carry import (
     Carried,
     DataMode,
@@ -22,10 +22,11 @@ from ckpttool.surgery.writing.bundle.carry import (
     copy_extent,
 )
 from ckpttool.surgery.writing.bundle.layout import Layout
+from ckpttool.surgery.writing.fresh import known_size, write_values
 from ckpttool.surgery.writing.links import refuse_foreign
 from ckpttool.surgery.writing.receipt import ShardReceipt
 from ckpttool.surgery.writing.watch import Watch, carried_extents
-from ckpttool.tensor.dtypes import INT64, STRING
+from ckpttool.tensor.dtypes import STRING
 from ckpttool.tensor.strings import encode_strings
 
 # (shard, offset, size) in the source -> (shard, offset) in the destination.
@@ -93,11 +94,12 @@ class Stage:
         compact = self._compact
         ids = {old: new for new, old in enumerate(sorted(self._extents))}
         graph = self._plan.graph if self._plan.graph_changed else None
-        fresh = graph is not None or bool(self._plan.added)
+        values = self._plan.fresh
+        fresh = graph is not None or bool(values)
         count = len(ids) + (fresh and not compact)
         while count in taken or not count:
             count += 1
-        self._count_copies(ids)
+        self._count_copies(ids, known_size(values))
         moves: _Moves = {}
         files: list[tuple[StagedFile, Carried]] = []
         for old in sorted(self._extents):
@@ -107,7 +109,7 @@ class Stage:
             files.append(
                 self._rewrite(old, path, len(files), moves) if compact else self._carry(old, path)
             )
-        graph_entry, added = None, {}
+        graph_entry, added = None, dict[str, BundleEntry]()
         if fresh:
             if not compact or not files:
                 path = shard_path(self._prefix, len(files), count)
@@ -116,8 +118,12 @@ class Stage:
             file = files[shard_id][0]
             if graph is not None:
                 graph_entry = self._write_graph(graph.to_bytes(), file, shard_id)
-            added = write_counters(
-                self._plan.added, file, shard_id, big_endian=self._header.big_endian
+            added = write_values(
+                values,
+                file,
+                shard_id,
+                big_endian=self._header.big_endian,
+                on_bytes=self._advance,
             )
         while len(files) < count:
             path = shard_path(self._prefix, len(files), count)
@@ -159,6 +165,8 @@ class Stage:
         entries = {}
         slices = {}
         for tensor in self._plan.tensors:
+            if tensor.value is not None:
+                continue
             if tensor.slices:
                 parts = tuple((part, place(stored)) for part, stored in tensor.slices)
                 slices[tensor.key] = parts
@@ -217,17 +225,27 @@ class Stage:
         file.write(data)
         return entry
 
-    def _count_copies(self, ids: dict[int, int]) -> None:
-        """Count the bytes to copy, as far as known."""
+    def _count_copies(self, ids: dict[int, int], fresh: int) -> None:
+        """Count the bytes to write, as far as known.
+
+        Args:
+            ids: the data shards that are carried over.
+            fresh: bytes of new values.
+
+        Raises:
+            DestinationError: there is no room for them.
+        """
         if self._compact:
             entries = (extent.entry for each in self._extents.values() for extent in each)
             places = {(entry.shard_id, entry.offset, entry.size) for entry in entries}
             self._to_copy = sum(size for _, _, size in places)
-            check_space(self._prefix, self._to_copy)
         elif self._mode == "copy":
             shards = self._plan.source.bundle.shard_files()
             paths = {self._source_path(old) for old in ids}
             self._to_copy = sum(file.size or 0 for file in shards if file.path in paths)
+        self._to_copy += fresh
+        if self._compact or self._mode == "copy" or fresh:
+            check_space(self._prefix, self._to_copy)
 
     def _source_path(self, shard_id: int) -> str:
         return shard_path(self._plan.source.prefix, shard_id, self._header.num_shards)
@@ -255,16 +273,3 @@ def refuse_overlaps(plan: Plan) -> None:
                     key=extent.key,
                 )
             stop = max(stop, entry.offset + entry.size)
-
-
-def write_counters(
-    added: Iterable[AddedCounter], file: StagedFile, shard_id: int, *, big_endian: bool
-) -> dict[str, BundleEntry]:
-    """Append new tensors to a data shard; return the entries by key."""
-    entries = {}
-    for counter in added:
-        data = counter.stored(big_endian=big_endian)
-        crc = mask(crc32c(data))
-        entries[counter.key] = BundleEntry(INT64, (), shard_id, file.size, len(data), crc)
-        file.write(data)
-    return entries

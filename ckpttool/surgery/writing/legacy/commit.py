@@ -17,6 +17,7 @@ from ckpttool.legacy.naming import shard_stem, v1_shard_path
 from ckpttool.legacy.writer import LegacyWriter
 from ckpttool.storage.work import Progress
 from ckpttool.surgery.plan import Plan, PlannedTensor
+from ckpttool.surgery.values import NewValue
 from ckpttool.surgery.writing.bundle.carry import DataMode
 from ckpttool.surgery.writing.destination import check_destination, refuse_in_place
 from ckpttool.surgery.writing.legacy.old_files import old_files
@@ -27,7 +28,7 @@ from ckpttool.surgery.writing.recoding.spread import Recoding, spread
 from ckpttool.surgery.writing.watch import Watch, watched
 from ckpttool.tensor.shape import element_count
 from ckpttool.tensor.slices import TensorSlice
-from ckpttool.tensor.values import Array
+from ckpttool.tensor.values import Array, joined_array
 
 
 class NewLegacy:
@@ -92,7 +93,8 @@ class NewLegacy:
         notes = self._old.retire(writer.paths) if self._force else []
         shards = tuple(ShardReceipt(path, size, "rewritten") for path, size in files)
         size = sum(shard.bytes for shard in shards)
-        return Written(shards, len(self._plan.tensors), size, 0, tuple(notes))
+        tensors = len(self._plan.tensors) + len(self._plan.added)
+        return Written(shards, tensors, size, 0, tuple(notes))
 
     def _filled_writer(self) -> LegacyWriter:
         """Return a writer with all tensors added and nothing written."""
@@ -125,11 +127,14 @@ class NewLegacy:
                 shapes, _sizes(tensor, join=how.join_slices), shard_ids, strict=True
             ):
                 read = partial(_read, plan, tensor, part, size, self._progress)
-                dtype, shape = tensor.entry.dtype, tensor.entry.shape
+                dtype, shape = tensor.dtype, tensor.shape
                 if part is None:
                     writer.add(tensor.key, dtype, shape, read, shard_id=shard_id)
                 else:
                     writer.add_slice(tensor.key, dtype, shape, part, read, shard_id=shard_id)
+        for each in plan.added:
+            dtype, shape = each.value.dtype, each.value.shape
+            writer.add(each.key, dtype, shape, partial(_computed, each.value))
         return writer
 
     def _check_names(self, count: int | None) -> None:
@@ -179,7 +184,7 @@ class _Bytes:
 
 def _sizes(tensor: PlannedTensor, *, join: bool) -> list[int]:
     """Return the size of each payload in a file, an estimate for strings."""
-    item = tensor.entry.dtype.size or 1
+    item = tensor.dtype.size or 1
     return [item * element_count(shape) for _, shape in payload_shapes(tensor, join=join)]
 
 
@@ -187,10 +192,15 @@ def _read(
     plan: Plan, tensor: PlannedTensor, part: TensorSlice | None, size: int, progress: _Bytes
 ) -> Array:
     reader = plan.source.reader
-    value = (
-        reader.read(tensor.source_key)
-        if part is None
-        else reader.read_slice(tensor.source_key, part)
-    )
+    if tensor.value is not None:
+        value = _computed(tensor.value)
+    elif part is None:
+        value = reader.read(tensor.source_key)
+    else:
+        value = reader.read_slice(tensor.source_key, part)
     progress.advance(size)
     return value
+
+
+def _computed(value: NewValue) -> Array:
+    return joined_array(value.dtype, value.shape, value.chunks())

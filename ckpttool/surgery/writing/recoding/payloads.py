@@ -38,15 +38,15 @@ class Payload:
 def payload_shapes(tensor: PlannedTensor, *, join: bool) -> list[tuple[TensorSlice | None, Shape]]:
     """Return slice (or None) and shape of each payload of a tensor, in order."""
     entry = tensor.entry
-    if join or not entry.slices:
-        return [(None, entry.shape)]
+    if join or tensor.value is not None or not entry.slices:
+        return [(None, tensor.shape)]
     return [(part, part.shape(entry.shape)) for part in entry.slices]
 
 
 def check_slices(plan: Plan) -> None:
     """Raise `CorruptError` if the slices of a partitioned tensor leave a gap or overlap."""
     for tensor in plan.tensors:
-        if not tensor.entry.slices:
+        if not tensor.entry.slices or tensor.value is not None:
             continue
         try:
             check_coverage(tensor.entry.shape, tensor.entry.slices)
@@ -57,6 +57,9 @@ def check_slices(plan: Plan) -> None:
 
 def payloads(source: Checkpoint, tensor: PlannedTensor, *, join: bool) -> Iterator[Payload]:
     """Yield the payloads of a tensor, in bounded memory if elements are of fixed size.
+
+    They are those of the source, whatever new value the tensor gets: `surgery.values.value_of`
+    has that.
 
     Args:
         source: the checkpoint of the tensor.

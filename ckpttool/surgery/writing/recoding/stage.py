@@ -19,9 +19,10 @@ from ckpttool.storage.staged_file import StagedFile
 from ckpttool.storage.staging import StagedFiles
 from ckpttool.storage.work import Progress
 from ckpttool.surgery.plan import Plan, PlannedTensor
+from ckpttool.surgery.values import NewValue, value_size
 from ckpttool.surgery.writing.bundle.carry import check_space
 from ckpttool.surgery.writing.bundle.layout import Layout
-from ckpttool.surgery.writing.bundle.stage import write_counters
+from ckpttool.surgery.writing.fresh import write_value
 from ckpttool.surgery.writing.receipt import ShardReceipt
 from ckpttool.surgery.writing.recoding.payloads import (
     Payload,
@@ -90,6 +91,11 @@ class RecodedStage:
         entries: dict[str, BundleEntry] = {}
         slices: dict[str, tuple[tuple[TensorSlice, BundleEntry], ...]] = {}
         for tensor, shard_ids in zip(tensors, places, strict=True):
+            if tensor.value is not None:
+                entries[tensor.key] = self._write_value(
+                    tensor.key, tensor.value, shards, shard_ids[0]
+                )
+                continue
             written = [
                 (payload.part, self._write(tensor, payload, shards, shard_id))
                 for payload, shard_id in zip(
@@ -109,9 +115,9 @@ class RecodedStage:
                 entries[tensor.key] = written[0][1]
         if self._plan.graph is not None:
             entries[GRAPH_KEY] = self._write_graph(shards)
-        if self._plan.added:
+        for added in self._plan.added:
             last = shards.count - 1
-            entries |= write_counters(self._plan.added, shards.file(last), last, big_endian=False)
+            entries[added.key] = self._write_value(added.key, added.value, shards, last)
         files = shards.finish()
         self.bytes_written += sum(file.size for file in files)
         receipts = tuple(ShardReceipt(file.path, file.size, "rewritten") for file in files)
@@ -126,6 +132,9 @@ class RecodedStage:
 
     def _sizes(self, tensor: PlannedTensor) -> list[int]:
         """Return the bytes of each payload of a tensor."""
+        if tensor.value is not None:
+            size = value_size(tensor.value)
+            return [sum(map(len, tensor.value.chunks())) if size is None else size]
         item, join = tensor.entry.dtype.size, _joins(tensor, self._how)
         if item is not None:
             return [item * element_count(shape) for _, shape in payload_shapes(tensor, join=join)]
@@ -143,12 +152,21 @@ class RecodedStage:
             if payload.crc is None:
                 crc = crc32c(chunk, crc)
             file.write(chunk)
-            self._done += len(chunk)
-            if self._on_progress is not None:
-                self._on_progress(self._done, max(self._total, self._done))
+            self._advance(len(chunk))
         stored = mask(crc if payload.crc is None else payload.crc)
         size = file.size - offset
         return BundleEntry(tensor.entry.dtype, payload.shape, shard_id, offset, size, stored)
+
+    def _write_value(
+        self, key: str, value: NewValue, shards: _Shards, shard_id: int
+    ) -> BundleEntry:
+        file = shards.file(shard_id)
+        return write_value(key, value, file, shard_id, big_endian=False, on_bytes=self._advance)
+
+    def _advance(self, size: int) -> None:
+        self._done += size
+        if self._on_progress is not None:
+            self._on_progress(self._done, max(self._total, self._done))
 
     def _write_graph(self, shards: _Shards) -> BundleEntry:
         plan = self._plan
@@ -174,7 +192,10 @@ def recoding_notes(plan: Plan, how: Recoding) -> list[str]:
     joined = [
         plan.short_name(tensor.key)
         for tensor in plan.tensors
-        if tensor.entry.slices and _joins(tensor, how) and not how.join_slices
+        if tensor.value is None
+        and tensor.entry.slices
+        and _joins(tensor, how)
+        and not how.join_slices
     ]
     if not joined:
         return []

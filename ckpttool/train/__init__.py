@@ -22,6 +22,7 @@ loads       one reading of a checkpoint: what is read, checked and assigned toge
 takings     what objects take from a checkpoint, and whether it fits
 reading     values, read and checked as a whole
 status      what a restore has done and has not
+program     a program made of what a checkpoint holds
 views       object graphs of checkpoints and programs, to look at
 options     options of saving and restoring
 trackable   what every tracked object has: edges, pending restores, values
@@ -65,6 +66,7 @@ if TYPE_CHECKING:
     from ckpttool.train.module import Module
     from ckpttool.train.options import CheckpointOptions
     from ckpttool.train.plain import track
+    from ckpttool.train.program import load_objects
     from ckpttool.train.slots import SlotOwner
     from ckpttool.train.states import PythonState, TensorState, experimental
     from ckpttool.train.status import (
@@ -105,6 +107,7 @@ __all__ = [
     "latest_checkpoint",
     "list_variables",
     "load_checkpoint",
+    "load_objects",
     "load_variable",
     "load_weights",
     "save_weights",
@@ -140,6 +143,7 @@ _HOMES = {
     "latest_checkpoint": "checkpoint.tf_train",
     "list_variables": "checkpoint.tf_train",
     "load_checkpoint": "checkpoint.tf_train",
+    "load_objects": "train.program",
     "load_variable": "checkpoint.tf_train",
     "load_weights": "train.checkpoint",
     "save_weights": "train.checkpoint",

@@ -45,6 +45,7 @@ class Carried(Trackable):
         )
         self._carried_saver = node.saver
         self._carried_unknown = node.unknown
+        self._carried_unknown = node.unknown
         # In the order of the file, which is not that in which slots are restored.
         slots = self._slots()
         for slot in node.slots:

@@ -96,6 +96,22 @@ class Checkpoint(Module):
                 raise UntrackableError(f"the root has another child '{name}' already")
         state[_ROOT], state[_ATTACHED] = root, attached
 
+    @classmethod
+    def _of_whole(cls, root: Trackable) -> Checkpoint:
+        """Return what saves a program whose root has all its edges, the save counter's too.
+
+        Args:
+            root: the root; if it is a `Checkpoint`, the result is this.
+        """
+        made = root if isinstance(root, Checkpoint) else cls(root)
+        state = made.__dict__
+        if made is not root:
+            state[_ATTACHED].clear()
+        counter = edges_at(root, "").get(SAVE_COUNTER)
+        if isinstance(counter, Variable):
+            state[_COUNTER] = counter
+        return made
+
     def _set(self, name: str, value: Any) -> Trackable:
         setattr(self, name, value)
         return _dereferenced(getattr(self, name), name)

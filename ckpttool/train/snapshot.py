@@ -168,6 +168,7 @@ def snapshot_of(root: Trackable, attached: Attached = (), *, copy: bool = False)
                 tuple(slots.get(node_id, ())),
                 node._carried_saver if isinstance(node, Carried) else None,
                 has_values=False,
+                unknown=node._carried_unknown if isinstance(node, Carried) else b"",
             )
         )
     try:

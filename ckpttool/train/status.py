@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -125,6 +126,9 @@ class InitializationOnlyStatus(LoadStatus):
     def _require_loaded(self) -> None:
         raise self._error("no checkpoint was loaded: the path is None")
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: no checkpoint was loaded>"
+
 
 class CheckpointLoadStatus(LoadStatus):
     """The status of a checkpoint with an object graph.
@@ -165,6 +169,12 @@ class CheckpointLoadStatus(LoadStatus):
         """Say that not all is to be taken: there is no warning at the end of the restore."""
         self._end.expected = True
         return self
+
+    def __repr__(self) -> str:
+        unresolved = len(self._load.unresolved())
+        valued = self._load.graph.columns.nodes_with_attributes()
+        matched = sum(each in self._load.matched for each in valued)
+        return _told(self, f"{matched:,} matched, {unresolved:,} unresolved")
 
     def _is_trivial(self) -> bool:
         _objects(self._program)  # as all assertions, it fails where a container was changed
@@ -218,6 +228,10 @@ class NameBasedSaverStatus(LoadStatus):
         self._kept = program()
         self._load = load
         self.optional: Trackable | None = None
+
+    def __repr__(self) -> str:
+        missing = [each for each in self._load.missing.values() if each is not self.optional]
+        return _told(self, f"restored by name, {len(missing):,} unmatched")
 
     def _is_trivial(self) -> bool:
         return bool(self._lacking())
@@ -292,6 +306,11 @@ def _warn(end: _End) -> None:
         )
         warning.paths = paths
         warnings.warn(warning, stacklevel=2)
+
+
+def _told(status: LoadStatus, what: str) -> str:
+    name = os.path.basename(status._source() or "")
+    return f"<{type(status).__name__} of {name!r}: {what}>"
 
 
 def _described(values: Iterable[ValueSpec]) -> str:

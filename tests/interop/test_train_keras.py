@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ckpttool import train
+from ckpttool import save_checkpoint, train
 from tests.interop.train_faces import ours, theirs
 
 
@@ -88,10 +88,72 @@ def test_views(tf: Any, tmp_path: Path) -> None:
         )
     assert told[0] == told[1]
     assert told[0][4] and told[0][5]
-    from ckpttool import save_checkpoint
-
     save_checkpoint(tmp_path / "names", {"w": np.zeros(1)})
     with pytest.raises(ValueError, match="has no object graph"):
         train.CheckpointView(tmp_path / "names")
     with pytest.raises(ValueError, match="int is not trackable"):
         train.CheckpointView(prefix).match(1)
+
+
+def view_programs(m: Any) -> list[Any]:
+    """Return roots of many sorts, with the same objects whichever module makes them."""
+    net, other = m.Module(), m.Module()
+    net.v, net.pair, net.named = m.Variable(1.0), (m.Variable(2.0), [m.Variable(3.0)]), {"a": {}}
+    net.named["b"] = net.v
+    net.again = net.named
+    other.v, other.pair = m.Variable(0.0), [m.Variable(0.0), m.Module()]
+    owner = m.SlotOwner()
+    owner.add_slot(net.v, "m")
+    rooted = m.Checkpoint(net, owner=owner, x=m.Variable(5))
+    rooted.save_counter  # noqa: B018 - made on first use
+    return [net, other, owner, m.Checkpoint(net=net, owner=owner, other=other), rooted]
+
+
+def test_views_of_any_program_on_any_checkpoint(tf: Any, tmp_path: Path) -> None:
+    mine = view_programs(ours())
+    saved = [train.Checkpoint(root).write(tmp_path / f"{at}") for at, root in enumerate(mine[:4])]
+    saved.append(mine[4].write(tmp_path / "rooted"))
+    answers = []
+    for views, roots in ((tf.train, view_programs(theirs(tf))), (train, mine)):
+        told: list[Any] = []
+        for root in roots:
+            listed = views.TrackableView(root).descendants()
+            objects = {id(one): at for at, one in enumerate(listed)}
+            for each in listed:
+                children = views.TrackableView.children(each)
+                told.append({name: objects[id(child)] for name, child in children.items()})
+            for path in saved:
+                view = views.CheckpointView(path)
+                match, there, here = view.diff(root)
+                told.append({number: objects[id(each)] for number, each in match.items()})
+                told.append((view.descendants(), there, [objects[id(each)] for each in here]))
+        answers.append(told)
+    assert answers[0] == answers[1]
+
+
+def test_objects_of_a_checkpoint_go_back(tf: Any, tmp_path: Path) -> None:
+    """A program is made of TensorFlow's checkpoint, changed, saved, and restored there."""
+    tf_keras = pytest.importorskip("tf_keras")
+    for number, optimizer in enumerate(
+        (
+            tf_keras.optimizers.legacy.Adam(0.1),
+            tf_keras.optimizers.Adam(0.1),
+            tf.keras.optimizers.Adam(0.1),
+        )
+    ):
+        v = tf.Variable([1.0, 2.0], name="v")
+        data = iter(tf.data.Dataset.range(9))
+        next(data)
+        ckpt = tf.train.Checkpoint(v=v, optimizer=optimizer, data=data)
+        optimizer.apply_gradients([(tf.constant([0.5, 0.5]), v)])
+        saved = ckpt.save(str(tmp_path / "ckpt"))
+        mine = train.load_objects(saved)
+        mine.v.assign([7.0, 8.0])
+        again = mine.save(tmp_path / "again")
+        ckpt.restore(again).assert_consumed()
+        assert v.numpy().tolist() == [7.0, 8.0] and next(data).numpy() == 1
+        mine.v.assign(train.load_variable(saved, "v/.ATTRIBUTES/VARIABLE_VALUE"))
+        mine.save_counter.assign_sub(1)
+        same = mine.write(tmp_path / f"same{number}")
+        for end in (".index", ".data-00000-of-00001"):
+            assert Path(same + end).read_bytes() == Path(saved + end).read_bytes()

@@ -405,3 +405,17 @@ def test_a_damaged_save_counter_leaves_all_as_it_was(tmp_path: Path) -> None:
         with pytest.raises(ChecksumError):
             Checkpoint(root, v=v).restore(prefix)
         assert v.numpy().tolist() == [0.0, 0.0]
+
+
+def test_statuses_say_briefly_what_they_are(tmp_path: Path) -> None:
+    saved = Checkpoint(v=Variable(1.0, name="v"), w=Variable(2.0)).save(tmp_path / "ckpt")
+    status = Checkpoint(v=Variable(0.0)).restore(saved).expect_partial()
+    assert repr(status) == "<CheckpointLoadStatus of 'ckpt-1': 2 matched, 1 unresolved>"
+    told = repr(Checkpoint(v=Variable(0.0)).restore(None))
+    assert told == "<InitializationOnlyStatus: no checkpoint was loaded>"
+    save_checkpoint(tmp_path / "names", {"v": np.ones((), np.float32)})
+    status = Checkpoint(v=Variable(0.0, name="v"), x=Variable(0.0, name="x")).restore(
+        tmp_path / "names"
+    )
+    told = "<NameBasedSaverStatus of 'names': restored by name, 1 unmatched>"
+    assert repr(status) == told

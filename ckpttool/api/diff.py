@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import TextIO
@@ -18,6 +19,7 @@ from ckpttool.render.diff.json import diff_document
 from ckpttool.render.diff.text import write_diff
 from ckpttool.storage.paths import StrPath, path_text
 from ckpttool.storage.work import Progress
+from ckpttool.tensor.layout import TensorLayout
 
 
 @dataclass(frozen=True, repr=False)
@@ -55,6 +57,7 @@ def diff(
     exact: bool = False,
     everything: bool = False,
     first_only: bool = False,
+    map: StrPath | Iterable[StrPath] = (),
     jobs: int | None = None,
     on_progress: Progress | None = None,
 ) -> CheckpointDiff:
@@ -77,12 +80,14 @@ def diff(
         exact: read all tensors, and compare them byte for byte.
         everything: also return equal tensors.
         first_only: read no values if the indexes already differ.
+        map: a file, or several, that give tensors of A the names and layouts that they have in
+            B, as `ckpttool.surgery.read_map` reads them.
         jobs: how many threads may compare; by default one for each processor.
         on_progress: called now and then with the bytes read, and their total.
 
     Raises:
         CkptError: one of them cannot be opened. Later errors are in `problems`.
-        SelectionError: a pattern selects nothing on either side.
+        SelectionError: a pattern selects nothing on either side, or the map does not fit A.
 
     >>> found = ckpttool.diff("tf_ckpts/ckpt-8", "tf_ckpts/ckpt-10", kinds="weight")
     >>> found.verdict, found.counts["value"]
@@ -91,6 +96,8 @@ def diff(
     [('net/l1/bias/.ATTRIBUTES/VARIABLE_VALUE', 5)]
     """
     tolerance = Tolerance(rtol, atol, equal_nan, exact)
+    ignored = (ignore,) if isinstance(ignore, str) else ignore
+    selector = Selector.from_patterns(patterns, exclude=exclude, kinds=kinds)
     if b is None:
         two = None if isinstance(a, Checkpoint) else last_two(path_text(a))
         if two is None:
@@ -98,15 +105,28 @@ def diff(
                 "there is nothing to compare with: no folder of several checkpoints"
             )
         a, b = two
+    maps = [map] if isinstance(map, (str, os.PathLike)) else list(map)
+    names: dict[str, str] = {}
+    layouts: dict[str, TensorLayout] = {}
     with opened(a) as one, opened(b) as other:
+        if maps:
+            from ckpttool.surgery.maps import map_tensors, read_map
+
+            rules = [rule for path in maps for rule in read_map(path)]
+            for key, mapped in map_tensors(one, rules, one).items():
+                names[key] = mapped.name
+                if mapped.layout is not None:
+                    layouts[key] = mapped.layout
         found = diff_checkpoints(
             one,
             other,
-            Selector.from_patterns(patterns, exclude=exclude, kinds=kinds),
-            ignore=(ignore,) if isinstance(ignore, str) else ignore,
+            selector,
+            ignore=ignored,
             tolerance=tolerance,
             everything=everything,
             first_only=first_only,
+            names=names,
+            layouts=layouts,
             jobs=jobs,
             on_progress=on_progress,
         )

@@ -60,6 +60,13 @@ _TOLERANCE = click.FloatRange(0)
     help="Write detected renames as a map for `ckpt rename` (- for stdout).",
 )
 @click.option("--force", is_flag=True, help="Replace an existing --rename-map file.")
+@click.option(
+    "--map",
+    metavar="FILE",
+    type=click.Path(),
+    multiple=True,
+    help="Compare tensors of A under the names and layouts of a map (- for stdin).",
+)
 @click.option("--graph", is_flag=True, help="Compare the MetaGraphs instead of the tensors.")
 @click.option("--series", is_flag=True, help="Follow tensors through all checkpoints of folder A.")
 @options.jobs_option("Compare")
@@ -83,6 +90,7 @@ def command(
     quiet: bool,
     rename_map: str | None,
     force: bool,
+    map: tuple[str, ...],
     graph: bool,
     series: bool,
     jobs: int | None,
@@ -95,15 +103,13 @@ def command(
     with --exact. Equal content under another key is a rename. Exit code 0: no difference, 1:
     differences, 2: something could not be read.
     """
-    if force and rename_map in (None, "-"):
-        raise click.UsageError("--force needs --rename-map FILE")
+    _refuse_maps(map, rename_map, force=force)
     if exact and (rtol is not None or atol is not None or equal_nan):
         options.refuse_misuse(EXACT_ALONE)
     view = _view(stat, name_only, name_status, format)
-    for_tensors = bool(ignore or exact or rename_map or equal_nan or not selector.selects_all) or (
-        rtol,
-        atol,
-    ) != (None, None)
+    for_tensors = bool(
+        ignore or exact or rename_map or map or equal_nan or not selector.selects_all
+    ) or (rtol, atol) != (None, None)
     if graph and (series or for_tensors):
         raise click.UsageError(
             "--graph can be combined only with --all, --quiet, --format and a view"
@@ -113,7 +119,8 @@ def command(
             raise click.UsageError("--graph needs A and B")
         return _diff_graphs(settings, a, b, format, view=view, everything=all, quiet=quiet)
     if series:
-        if all or exact or view or rename_map or rtol is not None or atol is not None or equal_nan:
+        loose = rtol is not None or atol is not None or equal_nan
+        if all or exact or view or rename_map or map or loose:
             raise click.UsageError(
                 "--series can be combined only with patterns, --ignore, --quiet and --format"
             )
@@ -140,6 +147,7 @@ def command(
             exact=exact,
             everything=all or stat,
             first_only=quiet and rename_map is None,
+            map=map,
             jobs=jobs,
             on_progress=bar,
         )
@@ -159,6 +167,13 @@ def command(
     for problem in found.problems:
         complain(str(problem))
     return {"equal": DONE, "different": NEGATIVE}.get(found.verdict, FAILED)
+
+
+def _refuse_maps(map: tuple[str, ...], rename_map: str | None, *, force: bool) -> None:
+    if map and rename_map is not None:
+        raise click.UsageError("--map cannot be combined with --rename-map")
+    if force and rename_map in (None, "-"):
+        raise click.UsageError("--force needs --rename-map FILE")
 
 
 def _are_graph_files(*paths: str) -> bool:

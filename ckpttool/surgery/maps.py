@@ -182,8 +182,8 @@ def _names_of(ckpt: Checkpoint, key: str) -> list[str]:
 
 
 def _checked_layout(ckpt: Checkpoint, key: str, layout: TensorLayout | None) -> TensorLayout | None:
-    if layout is None:
-        return None
+    if layout is None or key in ckpt.damaged:
+        return layout
     entry = ckpt.entries[key]
     try:
         layout.require(entry.shape)

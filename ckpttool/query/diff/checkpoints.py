@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import compress
 
 from ckpttool.bundle.reader import BundleReader
@@ -33,6 +33,7 @@ from ckpttool.query.listing import DamagedRow
 from ckpttool.query.rows import BundleRows, TensorRow, forms_of, keys_of, sizes_of
 from ckpttool.query.shards import missing_data, require_rows_apart
 from ckpttool.storage.work import Progress
+from ckpttool.tensor.layout import TensorLayout
 
 
 def diff_checkpoints(
@@ -44,6 +45,8 @@ def diff_checkpoints(
     tolerance: Tolerance | None = None,
     everything: bool = False,
     first_only: bool = False,
+    names: Mapping[str, str] | None = None,
+    layouts: Mapping[str, TensorLayout] | None = None,
     jobs: int | None = None,
     on_progress: Progress | None = None,
 ) -> Diff:
@@ -57,6 +60,8 @@ def diff_checkpoints(
         tolerance: when elements are equal.
         everything: whether the answer has tensors that are equal, too.
         first_only: read no values if the indexes already tell that something differs.
+        names: by key, the names that tensors of A have in B.
+        layouts: by key, the layouts that tensors of A have there, if they are others.
         jobs: how many threads may compare; as many as there are processors by default.
         on_progress: called now and then with the bytes that were read, and how many it will be.
 
@@ -64,7 +69,9 @@ def diff_checkpoints(
         SelectionError: a pattern selects nothing on either side.
     """
     one, other = diff_index.both_sides(a, b, selector, ignore)
-    work = _Comparison(one, other, tolerance or Tolerance(), everything=everything)
+    work = _Comparison(
+        *(one, other, tolerance or Tolerance(), names or {}, layouts or {}), everything=everything
+    )
     work.match()
     work.find_renames()
     work.classify()
@@ -82,10 +89,21 @@ _OPPOSITE = bytes([1, 0]) + bytes(254)
 class _Comparison:
     """Two checkpoints being compared, step by step."""
 
-    def __init__(self, a: Side, b: Side, tolerance: Tolerance, *, everything: bool) -> None:
+    def __init__(
+        self,
+        a: Side,
+        b: Side,
+        tolerance: Tolerance,
+        names: Mapping[str, str],
+        layouts: Mapping[str, TensorLayout],
+        *,
+        everything: bool,
+    ) -> None:
         self._a = a
         self._b = b
         self._tolerance = tolerance
+        self._names = names
+        self._layouts = layouts
         self._everything = everything
         self._trusted = diff_index.trusted(a.source, b.source)
         self._by_key = not (a.source.style == b.source.style == "object")
@@ -113,7 +131,7 @@ class _Comparison:
             if side.wanted is not None:
                 rows = filter(side.wants, rows)
             self._problems += missing_data(side.source, rows)
-        self._matching = diff_index.match_keys(self._a, self._b)
+        self._matching = diff_index.match_keys(self._a, self._b, self._names)
         self._set_damaged_aside()
         try:
             diff_index.match_full_names(self._a, self._b, self._matching)
@@ -184,6 +202,9 @@ class _Comparison:
         for row, other in matching.named:
             if self._wants(row, other):
                 self._classify(row, other, "full_name")
+        for row, other in matching.mapped:
+            if self._wants(row, other):
+                self._classify(row, other, "map")
         for rename in self._renames:
             if not self._wants(rename.a, rename.b):
                 continue
@@ -211,11 +232,14 @@ class _Comparison:
                 self._unread[1].append(other)
 
     def _classify(self, row: TensorRow, other: TensorRow, by: MatchedBy) -> None:
+        layout = self._layouts.get(row.key) if by == "map" else None
+        shape = row.shape if layout is None else layout.result
+        trusted = self._trusted and not self._tolerance.exact and layout is None
         if row.dtype != other.dtype:
             self._found.append(TensorDiff("dtype", row, other, by))
-        elif row.shape != other.shape:
+        elif shape != other.shape:
             self._found.append(TensorDiff("shape", row, other, by))
-        elif self._trusted and not self._tolerance.exact and diff_index.same_bytes(row, other):
+        elif trusted and diff_index.same_bytes(row, other):
             self._found.append(TensorDiff("equal", row, other, by))
         else:
             self._open.append((row, other, by, None))
@@ -279,6 +303,7 @@ class _Comparison:
             self._b.ckpt,
             (each[:2] for each in self._pairs()),
             self._tolerance,
+            layouts=self._layouts,
             done=done,
             size=size,
             jobs=jobs,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
 from ckpttool.checkpoint.open import Checkpoint
@@ -56,6 +56,7 @@ class TensorPairs:
         b: the tensors of B.
         places: position in A and position in B of those with the same key.
         named: pairs with the same full name.
+        mapped: pairs by a map.
         only_a: tensors of A without a match.
         only_b: likewise.
     """
@@ -64,6 +65,7 @@ class TensorPairs:
     b: Sequence[TensorRow]
     places: tuple[Sequence[int], Sequence[int]]
     named: list[tuple[TensorRow, TensorRow]] = field(default_factory=list)
+    mapped: list[tuple[TensorRow, TensorRow]] = field(default_factory=list)
     only_a: list[TensorRow] = field(default_factory=list)
     only_b: list[TensorRow] = field(default_factory=list)
 
@@ -132,16 +134,33 @@ def choose_with_damaged(
     ]
 
 
-def match_keys(a: Side, b: Side) -> TensorPairs:
-    """Match tensors by key."""
+def match_keys(a: Side, b: Side, names: Mapping[str, str]) -> TensorPairs:
+    """Match tensors by key.
+
+    Args:
+        a: the one side.
+        b: the other.
+        names: by key, the names that tensors of A have in B.
+    """
     keys_a, keys_b = keys_of(a.rows), keys_of(b.rows)
-    if keys_a == keys_b:
+    if keys_a == keys_b and not names:
         places = [at for at, key in enumerate(keys_a) if key != GRAPH_KEY]
         return TensorPairs(a.rows, b.rows, (array("q", places), array("q", places)))
     rest = {key: at for at, key in enumerate(keys_b) if key != GRAPH_KEY}
     matching = TensorPairs(a.rows, b.rows, (array("q"), array("q")))
+    aimed = {
+        key: rest.pop(b.ckpt.resolve(name), None) if name in b.ckpt else None
+        for key, name in names.items()
+    }
     at_a, at_b = array("q"), array("q")
     for at, key in enumerate(keys_a):
+        if key in aimed:
+            goal = aimed[key]
+            if goal is None:
+                matching.only_a.append(a.rows[at])
+            else:
+                matching.mapped.append((a.rows[at], b.rows[goal]))
+            continue
         other = rest.pop(key, None)
         if other is not None:
             at_a.append(at)

@@ -9,7 +9,7 @@ import hashlib
 import struct
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -21,9 +21,10 @@ from ckpttool.errors import CkptError
 from ckpttool.query.diff.elements import Comparer, Tally
 from ckpttool.query.diff.results import Tolerance, ValueDifference
 from ckpttool.query.rows import TensorRow
-from ckpttool.query.values.parts import Part
+from ckpttool.query.values.parts import LaidOutPart, Part
 from ckpttool.storage.work import Progress, startable_threads, thread_count
 from ckpttool.tensor.dtypes import STRING, VARIANT
+from ckpttool.tensor.layout import TensorLayout
 from ckpttool.tensor.values import Array
 
 # Handing fewer elements to another thread takes longer than comparing them.
@@ -47,6 +48,7 @@ def compare_values(
     tolerance: Tolerance,
     *,
     size: int,
+    layouts: Mapping[str, TensorLayout],
     done: int = 0,
     jobs: int | None = None,
     on_progress: Progress | None = None,
@@ -58,6 +60,7 @@ def compare_values(
         b: the other.
         pairs: the tensors.
         tolerance: when elements are equal.
+        layouts: by key, in what layout tensors of A are compared.
         size: how many bytes they have on both sides, with those that were read already.
         done: how many were.
         jobs: how many threads may compare; as many as there are processors by default.
@@ -68,7 +71,7 @@ def compare_values(
         pool = None
         if count > 1 and size - done > _ALONE * 8 and (count := startable_threads(count)) > 1:
             pool = stack.enter_context(ThreadPoolExecutor(count))
-        reader = _Reader(a, b, tolerance, pool, count + 2)
+        reader = _Reader(a, b, tolerance, layouts, pool, count + 2)
         begun: deque[tuple[Pair, _Running]] = deque()
         for pair in pairs:
             progress = _from(done, size, on_progress)
@@ -142,12 +145,14 @@ class _Reader:
         a: Checkpoint,
         b: Checkpoint,
         tolerance: Tolerance,
+        layouts: Mapping[str, TensorLayout],
         pool: ThreadPoolExecutor | None,
         waiting: int,
     ) -> None:
         self._a = a
         self._b = b
         self._tolerance = tolerance
+        self._layouts = layouts
         self._pool = pool
         self._room = threading.BoundedSemaphore(waiting)
 
@@ -155,7 +160,9 @@ class _Reader:
         """Read a pair; the comparison may still be running afterwards."""
         running = _Running()
         try:
-            part_a, part_b = Part(self._a, a.key), Part(self._b, b.key)
+            layout = self._layouts.get(a.key)
+            part_a = Part(self._a, a.key) if layout is None else LaidOutPart(self._a, a.key, layout)
+            part_b = Part(self._b, b.key)
             comparer = running.comparer = Comparer(part_a.dtype, self._tolerance)
             # What is read at once has memory of its own, else the next block takes its place.
             shared = (not part_a.small, not part_b.small)
@@ -191,7 +198,7 @@ def _finished(pair: Pair, running: _Running) -> tuple[Pair, Outcome]:
         return pair, running.error
     if running.comparer is None or not running.tally.differing:
         return pair, None
-    return pair, running.comparer.values(running.tally, pair[0].shape)
+    return pair, running.comparer.values(running.tally, pair[1].shape)
 
 
 def _size(pair: Pair) -> int:

@@ -10,6 +10,7 @@ from ckpttool.bundle.reader import BundleReader
 from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.errors import CkptError, UnsupportedError
 from ckpttool.tensor.dtypes import STRING
+from ckpttool.tensor.layout import TensorLayout
 from ckpttool.tensor.partial import string_part
 from ckpttool.tensor.region import Index, boxes
 from ckpttool.tensor.shape import element_count
@@ -188,3 +189,31 @@ class Part:
             stop = None if steps.stop < 0 else steps.stop
             out.append(slice(steps.start, stop, steps.step) if steps else slice(0, 0))
         return tuple(out)
+
+
+class LaidOutPart(Part):
+    """A tensor with its dimensions permuted or reshaped.
+
+    Args:
+        ckpt: the checkpoint.
+        key: the tensor's key; its elements have a fixed size.
+        layout: for the shape of the tensor.
+    """
+
+    def __init__(self, ckpt: Checkpoint, key: str, layout: TensorLayout) -> None:
+        super().__init__(ckpt, key)
+        self._layout = layout
+        self._as_stored = Part(ckpt, key)
+        self.shape = layout.result
+
+    def read(self) -> Array:
+        """Return all elements, as a new array."""
+        return self._layout.apply(self._as_stored.read())
+
+    def blocks(self, *, ordered: bool = True) -> Iterator[Array]:
+        """Yield all elements in C order as one-dimensional arrays, as `Part.blocks` does."""
+        stored = self._as_stored
+        if not self._layout.fits(self._element_size):
+            for _ in stored._chunks():
+                pass  # boxes cross the stored order: the checksum is compared beforehand
+        yield from self._layout.blocks(self._element_size, stored.read, stored.box)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ckpttool.api.convert_legacy import Conversions, convert_legacy
     from ckpttool.api.diff import CheckpointDiff, diff
     from ckpttool.api.export_meta_json import GraphExport, export_meta_json
+    from ckpttool.api.gc import Swept, gc
     from ckpttool.api.open import OpenCheckpoint, Tensor, open_checkpoint
     from ckpttool.api.outcome import Outcome, Outcomes
     from ckpttool.api.prune import prune
@@ -82,6 +83,7 @@ __all__ = [
     "Outcomes",
     "SelectionError",
     "SurgeryError",
+    "Swept",
     "Tensor",
     "TruncatedError",
     "UnsupportedError",
@@ -93,6 +95,7 @@ __all__ = [
     "convert_legacy",
     "diff",
     "export_meta_json",
+    "gc",
     "get_checkpoint_state",
     "latest_checkpoint",
     "list_variables",
@@ -130,6 +133,7 @@ _HOMES = {
     "Outcomes": "api.outcome",
     "SelectionError": "errors",
     "SurgeryError": "errors",
+    "Swept": "api.gc",
     "Tensor": "api.open",
     "TruncatedError": "errors",
     "UnsupportedError": "errors",
@@ -140,6 +144,7 @@ _HOMES = {
     "convert_legacy": "api.convert_legacy",
     "diff": "api.diff",
     "export_meta_json": "api.export_meta_json",
+    "gc": "api.gc",
     "get_checkpoint_state": "checkpoint.tf_train",
     "latest_checkpoint": "checkpoint.tf_train",
     "list_variables": "checkpoint.tf_train",

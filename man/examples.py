@@ -101,7 +101,7 @@ def run(lines: str, folder: Path) -> subprocess.CompletedProcess[str]:
 
 def is_quiet(lines: str, stderr: str) -> bool:
     """Tell whether there was no complaint; commands that write report what they wrote."""
-    if not re.match(r"ckpt (?:rename|prune|convert-legacy|check .*--update)\b", lines):
+    if not re.match(r"ckpt (?:rename|prune|convert-legacy|gc|check .*--update)\b", lines):
         return stderr == ""
     told = stderr.splitlines()
     return (

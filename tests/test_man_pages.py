@@ -345,10 +345,10 @@ def test_every_member_of_json_is_described(command: str) -> None:
     schema = json.loads(text)
     named = set(members(schema)) - {"schema", "base64"}
     if command != "ls":
-        named -= set(members(schema["$defs"].pop("source"))) - set(members(schema))
+        named -= set(members(schema["$defs"].pop("source", {}))) - set(members(schema))
     page = plain(section(PAGES[f"ckpt-{command}.1"], "OUTPUT"))
     bold = set(re.findall(r"\w+", " ".join(re.findall(r"^\.BR? (.*)$", page, re.MULTILINE))))
-    assert len(named) > 20
+    assert len(named) > 15
     assert named <= bold
 
 

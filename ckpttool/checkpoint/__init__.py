@@ -4,6 +4,8 @@ locate      typed path -> location of a checkpoint
 folder      the checkpoints in a folder
 generation  telling a V1 file from an index, and from any other table
 state       the text file that names a folder's latest checkpoint
+retention   which checkpoints of a folder a manager keeps, and deleting one
+wholeness   whether a checkpoint has all of its files
 named       other meanings of paths in a state file that lead nowhere
 open        opening a checkpoint
 save        writing a mapping of arrays as a checkpoint

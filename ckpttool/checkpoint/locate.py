@@ -42,7 +42,7 @@ from ckpttool.checkpoint.generation import Generation, table_generation
 from ckpttool.checkpoint.nearest import listed, nearest, quoted
 from ckpttool.checkpoint.state import STATE_NAME, read_state
 from ckpttool.errors import CkptError, FileAccessError, MissingFileError, NotFoundError
-from ckpttool.storage.paths import StrPath, path_text
+from ckpttool.storage.paths import StrPath, lies_in, path_text
 from ckpttool.storage.source import RandomAccessFile
 
 AddressKind = Literal["prefix", "member", "state", "folder", "saved_model", "session_bundle"]
@@ -383,8 +383,7 @@ def _by_state(typed: str, state_path: str, *, within: bool) -> Location:
 
 
 def _is_outside(prefix: str, folder: str) -> bool:
-    home = os.path.realpath(folder)
-    return os.path.commonpath([home, os.path.realpath(os.path.dirname(prefix))]) != home
+    return not lies_in(os.path.dirname(prefix), folder)
 
 
 def _versions(folder: str) -> list[str]:

@@ -19,7 +19,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from ckpttool.errors import CorruptError, DestinationError, MissingFileError
+from ckpttool.errors import ChangedError, CorruptError, DestinationError, MissingFileError
 from ckpttool.storage.source import RandomAccessFile
 
 STATE_NAME = "checkpoint"
@@ -173,6 +173,39 @@ def write_state(
             new.take_permissions(permissions)
         new.write(text.encode())
         staged.commit(replace_last=True, before_last=before_last)
+
+
+def state_bytes(path: str) -> bytes | None:
+    """Return the bytes of a state file; None where there is none.
+
+    Raises:
+        FileAccessError: it cannot be read.
+    """
+    try:
+        with RandomAccessFile(path) as file:
+            return file.read_at(0, min(file.size, MAX_SIZE + 1))
+    except MissingFileError:
+        return None
+
+
+def replace_state(path: str, state: CheckpointState, before: bytes | None) -> None:
+    """Write a state file if nobody has changed it meanwhile.
+
+    Args:
+        path: of the file.
+        state: what to write.
+        before: what `state_bytes` returned when the new state was made.
+
+    Raises:
+        ChangedError: it has other bytes now; it stays as it is.
+        CkptError: it cannot be written.
+    """
+
+    def refuse_changed() -> None:
+        if state_bytes(path) != before:
+            raise ChangedError("other processes keep changing the state file", path=path)
+
+    write_state(path, state, before_last=refuse_changed)
 
 
 def _check_size(size: int, path: str | None) -> None:

@@ -8,6 +8,7 @@ completion   shell completion
 writing      shared by the commands that write checkpoints
 ls, show, diff, check, verify           a module per command, named like it
 rename, prune, convert_legacy           those that write checkpoints
+gc                                      the one that deletes checkpoints
 export_meta_json                        the one for graphs
 help, completion_script                 `ckpt help` and `ckpt completion`
 """

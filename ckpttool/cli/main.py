@@ -52,6 +52,7 @@ COMMANDS: Mapping[str, CommandEntry] = {
         "ckpttool.cli.verify", "Verify checksums and structure; report all damage."
     ),
     "check": CommandEntry("ckpttool.cli.check", "Check a checkpoint against a lock file (for CI)."),
+    "gc": CommandEntry("ckpttool.cli.gc", "Delete the old checkpoints of a folder."),
 }
 # What has no page of its own in the manual.
 HELPERS: Mapping[str, CommandEntry] = {

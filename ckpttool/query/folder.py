@@ -7,8 +7,6 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ckpttool.bundle.index import BundleIndex
-from ckpttool.bundle.naming import shard_path
 from ckpttool.checkpoint.folder import (
     CheckpointFiles,
     by_step,
@@ -18,8 +16,8 @@ from ckpttool.checkpoint.folder import (
 from ckpttool.checkpoint.locate import graph_file_of
 from ckpttool.checkpoint.named import checkpoint_name
 from ckpttool.checkpoint.state import STATE_NAME
+from ckpttool.checkpoint.wholeness import inspect_files
 from ckpttool.errors import CkptError
-from ckpttool.objects.keys import GRAPH_KEY
 
 if TYPE_CHECKING:
     from ckpttool.checkpoint.state import CheckpointState
@@ -89,61 +87,19 @@ def list_by_step(folder: str) -> list[CheckpointFiles]:
 
 
 def _row(files: CheckpointFiles, saved: dict[str, float]) -> CheckpointRow:
-    inspect = _inspect if files.generation == "V2" else _inspect_legacy
-    tensors, missing, graph = inspect(files)
+    whole = inspect_files(files)
     return CheckpointRow(
         name=files.name,
         latest=files.latest,
         saved=files.modified if files.shadowed else saved.get(files.name, files.modified),
         step=files.step,
         generation=files.generation,
-        tensors=tensors,
+        tensors=whole.tensors,
         bytes=files.size,
-        complete=not missing,
-        missing=missing,
-        graph=graph,
+        complete=not whole.missing,
+        missing=whole.missing,
+        graph=whole.graph,
     )
-
-
-def _inspect(files: CheckpointFiles) -> tuple[int | None, tuple[str, ...], bool]:
-    """Return how many tensors a checkpoint has, what it lacks, and whether it has a graph."""
-    try:
-        index = BundleIndex(files.prefix)
-        needed: dict[int, int] = {}
-        for key, entry in index.entries.items():
-            parts = [part for _, part in index.slice_entries(key)] if entry.slices else [entry]
-            for part in parts:
-                needed[part.shard_id] = max(needed.get(part.shard_id, 0), part.offset + part.size)
-    except CkptError as error:
-        error.path = None
-        return None, (f"a sound index ({error})",), False
-    missing = []
-    for shard_id in sorted(needed):
-        path = shard_path(files.prefix, shard_id, index.header.num_shards)
-        name = os.path.basename(path)
-        size = None
-        with suppress(OSError):
-            size = os.stat(path).st_size
-        if size is None:
-            missing.append(name)
-        elif size < needed[shard_id]:
-            missing.append(f"{needed[shard_id] - size} bytes at the end of {name}")
-    return len(index.entries), tuple(missing), GRAPH_KEY in index.entries
-
-
-def _inspect_legacy(files: CheckpointFiles) -> tuple[int | None, tuple[str, ...], bool]:
-    """Do the same for format V1."""
-    from ckpttool.legacy.reader import LegacyReader
-
-    missing = tuple(os.path.basename(path) for path in files.missing())
-    try:
-        with LegacyReader(files.prefix, files.files) as reader:
-            unsound = tuple(
-                f"a sound description of its tensors ({error})" for error in reader.damaged.values()
-            )
-            return len(reader.entries), missing + unsound[:1], False
-    except CkptError as error:
-        return None, (*missing, f"a sound description of its tensors ({error})"), False
 
 
 def _saved_times(folder: str) -> dict[str, float]:

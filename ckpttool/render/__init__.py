@@ -22,4 +22,5 @@ metagraph   the full facts of a graph
 metajson    the losses in a form of a graph
 surgery     the changes of a plan
 conversion  the results of converting checkpoints and exports
+gc          what a sweep of a folder deletes and keeps
 """

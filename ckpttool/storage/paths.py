@@ -21,3 +21,9 @@ def path_text(path: StrPath) -> str:
     if not isinstance(text, str):
         raise TypeError(f"a path must be str or os.PathLike[str], not {type(text).__name__}")
     return text
+
+
+def lies_in(path: str, folder: str) -> bool:
+    """Tell whether a path lies in a folder or below it, whatever links lead there."""
+    home = os.path.realpath(folder or os.curdir)
+    return os.path.commonpath([home, os.path.realpath(path or os.curdir)]) == home

@@ -22,6 +22,7 @@ like        a name-based plan with the object graph of another checkpoint
 convert     checkpoints of old forms brought up to date
 session_bundle  a SessionBundle export made a SavedModel
 writing     writing a plan
+retention   deleting the checkpoints of a folder that a manager would delete
 """
 
 from __future__ import annotations

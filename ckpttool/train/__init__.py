@@ -13,7 +13,6 @@ TensorFlow writes the same files and reads them. Each name is resolved on first 
 
 checkpoint  a program's objects under one root: saving, the save counter
 manager     saving into one folder, and deleting there what is too old
-retention   which checkpoints of a folder are kept
 worker      writing in a thread
 saving      writing checkpoints and state files
 snapshot    a program at one moment: object graph and tensors
@@ -59,6 +58,7 @@ if TYPE_CHECKING:
         UnsavedWarning,
         UntrackableError,
     )
+    from ckpttool.surgery.retention.execution import sweep
     from ckpttool.train.carried import Carried
     from ckpttool.train.checkpoint import Checkpoint, load_weights, save_weights
     from ckpttool.train.containers import NoDependency
@@ -111,6 +111,7 @@ __all__ = [
     "load_variable",
     "load_weights",
     "save_weights",
+    "sweep",
     "track",
 ]
 
@@ -147,6 +148,7 @@ _HOMES = {
     "load_variable": "checkpoint.tf_train",
     "load_weights": "train.checkpoint",
     "save_weights": "train.checkpoint",
+    "sweep": "surgery.retention.execution",
     "track": "train.plain",
 }
 

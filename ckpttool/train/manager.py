@@ -10,14 +10,14 @@ from contextlib import contextmanager
 from typing import Any
 
 from ckpttool.bundle.naming import index_path
+from ckpttool.checkpoint.retention import active_set, delete_checkpoint, plan_sweep
 from ckpttool.checkpoint.state import STATE_NAME, CheckpointState, write_state
 from ckpttool.checkpoint.tf_train import get_checkpoint_state
 from ckpttool.errors import DestinationError
-from ckpttool.storage.paths import StrPath, path_text
+from ckpttool.storage.paths import StrPath, lies_in, path_text
 from ckpttool.storage.source import Identity, identity_of
 from ckpttool.train.checkpoint import Checkpoint
 from ckpttool.train.options import CheckpointOptions
-from ckpttool.train.retention import delete_checkpoint, plan_sweep
 
 # Of a state file that the system does not tell about.
 _UNKNOWN: Identity = (-1, -1, -1, -1)
@@ -91,20 +91,15 @@ class CheckpointManager:
 
     def _take(self, state: CheckpointState, now: float) -> None:
         """Continue from a state file."""
-        paths, times = state.all_model_checkpoint_paths, state.all_model_checkpoint_timestamps
-        preserved = state.last_preserved_timestamp
-        ahead = max([preserved, *times]) - now
-        if ahead > 0:
+        active = active_set(state, now)
+        if active.ahead > 0:
             warnings.warn(
-                f"{self._directory}: the clock is {ahead:.0f} seconds behind the last checkpoint; "
-                "checkpoints that seem to be of the future may never be deleted",
+                f"{self._directory}: the clock is {active.ahead:.0f} seconds behind the last "
+                "checkpoint; checkpoints that seem to be of the future may never be deleted",
                 stacklevel=3,
             )
         self._latest = state.model_checkpoint_path
-        self._last_preserved = min(preserved, now)
-        for path, when in zip(paths, times or [self._last_preserved] * len(paths), strict=False):
-            if min(when, now) > self._last_preserved:
-                self._active[path] = min(when, now)
+        self._active, self._last_preserved = active.times, active.last_preserved
 
     @property
     def directory(self) -> str:
@@ -258,14 +253,11 @@ class CheckpointManager:
             keep_every_hours=self._keep_every,
         )
         for old in sweep.deleted:
-            if self._is_inside(old):
+            # A state file from elsewhere may name anything.
+            if lies_in(os.path.dirname(old), self._directory):
                 delete_checkpoint(old)
         self._active, self._last_preserved = sweep.active, sweep.last_preserved
         self._write_state()
-
-    def _is_inside(self, path: str) -> bool:
-        # A state file from elsewhere may name anything.
-        return not self._relative(path).startswith(os.pardir + os.sep)
 
     def _relative(self, path: str) -> str:
         return os.path.relpath(path, self._directory or os.curdir)

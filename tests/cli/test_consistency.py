@@ -29,6 +29,8 @@ SAME_IN_OTHER_WORDS = {
     "--table",
     "--to",
 }
+# Of another meaning, as in other programs: `git clean -n` and `-f`, and a number to keep.
+APART = {("gc", "--force"), ("gc", "--keep"), ("gc", "--dry-run")}
 
 
 def options() -> dict[str, dict[str, click.Option]]:
@@ -41,7 +43,8 @@ def options() -> dict[str, dict[str, click.Option]]:
         for param in command.params:
             if isinstance(param, click.Option):
                 long = next(each for each in param.opts if each.startswith("--"))
-                found[long][name] = param
+                if (name, long) not in APART:
+                    found[long][name] = param
     return found
 
 

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
+from ckpttool.checkpoint.retention import delete_checkpoint, plan_sweep
 from ckpttool.checkpoint.state import CheckpointState, read_state, write_state
 from ckpttool.errors import CkptError, DestinationError, FileAccessError, UntrackableError
 from ckpttool.train import manager as manager_module
 from ckpttool.train.checkpoint import Checkpoint
 from ckpttool.train.manager import CheckpointManager
 from ckpttool.train.options import CheckpointOptions
-from ckpttool.train.retention import delete_checkpoint, plan_sweep
 from ckpttool.train.slots import SlotOwner
 from ckpttool.train.variable import Variable
 

@@ -16,6 +16,7 @@ from ckpttool.errors import CkptError, MissingFileError
 from ckpttool.legacy.naming import shard_stem
 from ckpttool.query.verify.findings import Diagnosis, Finding, finding, finding_of
 from ckpttool.storage.leftovers import lock_tag
+from ckpttool.storage.paths import lies_in
 from ckpttool.storage.source import file_error
 from ckpttool.storage.temporary import split_temporary
 
@@ -171,8 +172,7 @@ class _Known:
     def is_outside(self, folder: str) -> bool:
         """Tell whether a folder lies outside of that of the state file."""
         if folder not in self._outside:
-            real = os.path.realpath(folder or os.curdir)
-            self._outside[folder] = os.path.commonpath([self._home, real]) != self._home
+            self._outside[folder] = not lies_in(folder, self._home)
         return self._outside[folder]
 
 

@@ -18,7 +18,8 @@ from ckpttool.checkpoint.state import (
     CheckpointState,
     format_state,
     read_state,
-    write_state,
+    replace_state,
+    state_bytes,
 )
 from ckpttool.errors import ChangedError, CkptError, DestinationError, MissingFileError
 from ckpttool.storage.source import RandomAccessFile
@@ -178,16 +179,9 @@ class PlannedState:
             CkptError: it cannot be read or written.
         """
         for attempt in range(_TRIES):
-            before = _read_bytes(self.path)
-
-            def refuse_changed(before: bytes | None = before) -> None:
-                if _read_bytes(self.path) != before:
-                    raise ChangedError(
-                        "other processes keep changing the state file", path=self.path
-                    )
-
+            before = state_bytes(self.path)
             try:
-                write_state(self.path, self._state(), before_last=refuse_changed)
+                replace_state(self.path, self._state(), before)
                 return
             except ChangedError:
                 if attempt + 1 == _TRIES:
@@ -232,14 +226,6 @@ def planned_state(prefix: str, *, timed: bool) -> PlannedState:
     state = PlannedState(os.path.join(os.path.dirname(prefix), STATE_NAME), prefix, timed)
     format_state(state._state())
     return state
-
-
-def _read_bytes(path: str) -> bytes | None:
-    try:
-        with RandomAccessFile(path) as file:
-            return file.read_at(0, file.size)
-    except MissingFileError:
-        return None
 
 
 def check_sequence(prefix: str, *, reached: str | None = None) -> None:

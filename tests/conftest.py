@@ -2,8 +2,9 @@
 
 Hypothesis draws the same examples every time; `--hypothesis-profile=fresh` draws others.
 
-Where a test has many cases of one kind, a normal run takes a part of them, the same every time, and
-says at its end how much it left out; `--exhaustive` takes all.
+Where a test has many cases of one kind, a normal run takes a part of them, the same every time. It
+leaves out large tests: of gigabytes, or of hundreds of thousands of names. It says at its end
+how much it left out; `--exhaustive` takes all.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out most cases of the tests marked `sweep`, unless they were asked for by name."""
+    """Leave out large tests and most cases of sweeps, unless they were asked for by name."""
     if addresses := [item.nodeid for item in items if " at 0x" in item.name]:
         # pytest-xdist runs nothing where two processes call a test by other names.
         raise pytest.UsageError(f"names of tests with an address in them: {addresses[:5]}")
@@ -84,9 +85,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if item.get_closest_marker("sweep"):
             sweeps.setdefault(item.nodeid.partition("[")[0], []).append(item)
     left = {item for cases in sweeps.values() for item in _beyond_a_part(cases)}
+    left |= {item for item in items if item.get_closest_marker("large")}
     items[:] = [item for item in items if item not in left]
     config.stash[_LEFT_OUT] = len(left)
     config.hook.pytest_deselected(items=list(left))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """Have one worker more than processors, since many tests wait for programs that they start."""
+    return (os.cpu_count() or 1) + 1
 
 
 def _beyond_a_part(cases: list[pytest.Item]) -> list[pytest.Item]:
@@ -120,7 +128,7 @@ def pytest_terminal_summary(
 
 def _left_out(reporter: pytest.TerminalReporter, config: pytest.Config) -> Iterator[str]:
     if cases := config.stash.get(_LEFT_OUT, 0):
-        yield f"{cases} cases of sweeps; {_OPTION} runs all"
+        yield f"{cases} large tests and cases of sweeps; {_OPTION} runs all"
     partly = sum(
         (_PARTLY, True) in map(tuple, report.user_properties)
         for report in reporter.getreports("passed")

@@ -269,6 +269,7 @@ for prefix, room in json.loads(sys.argv[1]):
 """
 
 
+@pytest.mark.large
 def test_bombs(tmp_path: Path) -> None:
     """A claim takes neither memory nor time that the bytes behind it do not have."""
     bombs = {str(tmp_path / f"m{at}"): bomb for at, bomb in enumerate(BOMBS)}

@@ -106,6 +106,7 @@ def test_data_lie_in_the_order_of_writing_and_the_index_by_key(prefix: str) -> N
     assert_same_bytes(prefix, made)
 
 
+@pytest.mark.large
 def test_many_keys_make_many_blocks(prefix: str) -> None:
     made = Bundle()
     with BundleWriter(prefix) as writer:

@@ -281,6 +281,7 @@ def test_json_values() -> None:
     assert row["value"]["total"] == len(row["value"]["nodes"]) == 18
 
 
+@pytest.mark.large
 def test_what_is_left_out_and_what_is_not(tmp_path: Path) -> None:
     prefix = os.fspath(tmp_path / "model")
     array = np.arange(12000).reshape(120, 100)
@@ -475,6 +476,7 @@ def test_help_has_examples() -> None:
         assert word in done.out
 
 
+@pytest.mark.large
 def test_thousands_of_shards_are_no_reason_to_write_much(tmp_path: Path) -> None:
     """A tensor of a slice per shard, whose files are all the same one."""
     count = 600

@@ -67,6 +67,7 @@ VALUES = st.recursive(
 )
 
 
+@pytest.mark.large
 @given(VALUES)
 def test_what_python_writes_is_read(value: object) -> None:
     assert load_json(json.dumps(value)) == value

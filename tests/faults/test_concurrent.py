@@ -213,6 +213,7 @@ def listing(folder: str) -> None:
         assert sorted(ended.out.split()) == sorted(trainer.expected(1))
 
 
+@pytest.mark.large
 def test_a_checkpoint_that_is_saved_again_and_again(tmp_path: Path) -> None:
     """Whoever reads it while it is written over is told so, and not that it is damaged."""
     prefix = str(tmp_path / "best")
@@ -251,6 +252,7 @@ def test_a_checkpoint_that_is_saved_again_and_again(tmp_path: Path) -> None:
     assert not refused
 
 
+@pytest.mark.large
 def test_a_folder_is_verified_beside_a_trainer(tmp_path: Path) -> None:
     """What is being saved or removed is neither damaged nor unchecked."""
     words = [sys.executable, "-m", "tests.faults.trainer", str(tmp_path), str(SECONDS)]

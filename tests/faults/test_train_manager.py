@@ -24,6 +24,7 @@ def program(value: float) -> Any:
     return Checkpoint(v=Variable(value))
 
 
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("options", [None, BACKGROUND], ids=["here", "background"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_save(kind: str, options: CheckpointOptions | None, tmp_path: Path) -> None:

@@ -235,6 +235,7 @@ def gone(scene: Scene, at: int, until: str) -> bool:
     return scene.play(at, retire, until)
 
 
+@pytest.mark.large
 def test_another_names_its_checkpoint_in_the_state_file(tmp_path: Path) -> None:
     scene = Scene(tmp_path / "work", WriteOptions(update_state=True))
     names = ["other-1", "other-2"]

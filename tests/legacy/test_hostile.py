@@ -272,6 +272,7 @@ for path in sys.argv[2:]:
 """
 
 
+@pytest.mark.large
 def test_bombs(tmp_path: Path) -> None:
     """A claim takes neither memory nor time that the bytes behind it do not have."""
     paths = [str(tmp_path / f"m{at}") for at in range(len(BOMBS))]

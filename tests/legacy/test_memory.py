@@ -75,6 +75,7 @@ CASES: dict[str, tuple[str, float]] = {
 }
 
 
+@pytest.mark.large
 @pytest.mark.parametrize("name", CASES)
 def test_peaks(name: str, path: Path) -> None:
     code, most = CASES[name]

@@ -276,6 +276,7 @@ def test_changed_bytes_are_what_protobuf_finds(name: str) -> None:
         assert found is None or found == by_protobuf(bytes(changed))
 
 
+@pytest.mark.large
 def test_nodes_far_apart() -> None:
     """An edge may lead to any node, and numbers of nodes take one byte or four."""
     total = 1 << 21

@@ -237,6 +237,7 @@ def test_a_chain_of_thousands() -> None:
     assert graph.paths[5000] == "/".join(["next"] * 5000)
 
 
+@pytest.mark.large
 def test_a_chain_that_is_too_long() -> None:
     total = 200_000
     nodes = tuple(Node(i, (Edge("some_long_name", i + 1),)) for i in range(total))
@@ -288,6 +289,7 @@ def big_graph() -> bytes:
     return ObjectGraph(tuple(nodes)).to_bytes()
 
 
+@pytest.mark.large
 def test_a_big_graph() -> None:
     data = big_graph()
     graph = ObjectGraph.from_bytes(data)

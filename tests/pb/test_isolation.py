@@ -158,6 +158,7 @@ def test_fields_are_those_of_tensorflow(run_python: RunPython) -> None:
 PURE = ("test_pool.py", "test_parse.py", "test_text.py", "test_json.py", "test_json_faults.py")
 
 
+@pytest.mark.large
 def test_with_pure_python_protobuf(exhaustive: bool) -> None:
     names = PURE if exhaustive else PURE[:2]
     done = subprocess.run(

@@ -70,6 +70,7 @@ def test_a_row_beyond_the_last_is_none(tmp_path: Path) -> None:
             rows[1]
 
 
+@pytest.mark.large
 def test_a_listing_takes_little_more_than_the_index(tmp_path: Path) -> None:
     number = 20_000
     values = {f"scope/layer_{at:06}/kernel": np.ones(3, np.float32) for at in range(number)}

@@ -131,6 +131,7 @@ def test_elements_anywhere() -> None:
     assert list(strings) == words
 
 
+@pytest.mark.large
 def test_elements_not_asked_for_take_no_memory() -> None:
     raw, _ = encode_strings([b"ab"] * 2_000_000)
     with memory_limit(24 << 20):

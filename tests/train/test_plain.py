@@ -169,6 +169,7 @@ def test_what_cannot_be_tracked() -> None:
         PlainArray(np.zeros(1, "datetime64[s]"), "when")._trackable_values()
 
 
+@pytest.mark.large
 def test_nodes_do_not_outlive_their_objects() -> None:
     from ckpttool.train import plain
 

@@ -431,6 +431,7 @@ def test_hostile_names_have_kinds_too() -> None:
     assert set(kinds.values()) <= set(KINDS)
 
 
+@pytest.mark.large
 @pytest.mark.sweep(4)
 @pytest.mark.parametrize("slot", ["{}/Adam", "training/Adam/{}/m", "Adam/m/{}", "{}/own"])
 def test_200_000_names_have_kinds(slot: str) -> None:

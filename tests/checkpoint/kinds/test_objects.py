@@ -360,6 +360,7 @@ def test_hostile_keys_have_kinds_too() -> None:
     assert set(kinds.values()) <= set(KINDS)
 
 
+@pytest.mark.large
 def test_200_000_keys_have_kinds() -> None:
     slots = [f"/.OPTIMIZER_SLOT/optimizer/{name}" for name in "mv"]
     entries = {

@@ -191,6 +191,7 @@ def test_globs_find_what_some_walk_is_called(graph: ObjectGraph, glob: str) -> N
         assert longer or found == expected
 
 
+@pytest.mark.large
 def test_very_many_paths_take_little_time() -> None:
     # Each diamond doubles the paths: 2 ** 3000 lead to the last object.
     count = 3000

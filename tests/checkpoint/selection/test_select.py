@@ -337,6 +337,7 @@ def many() -> list[Name]:
     ]
 
 
+@pytest.mark.large
 @pytest.mark.sweep(3)
 @pytest.mark.parametrize(
     ("patterns", "count"),

@@ -174,6 +174,7 @@ def test_agrees_with_numpy(fixture: BundleFixture) -> None:
                 assert found.first == tuple(np.argwhere(bad)[0].tolist())
 
 
+@pytest.mark.large
 def test_memory_is_bounded(tmp_path: Path) -> None:
     """A tensor of 1 GiB that is a hole in a file, with NaN in the end."""
     size = 1 << 30

@@ -214,6 +214,7 @@ def test_another_schema(schema: str, message: str, tmp_path: Path) -> None:
     assert str(caught.value).startswith(path)
 
 
+@pytest.mark.large
 def test_many_members_of_which_one_comes_twice(tmp_path: Path) -> None:
     members = ",".join(f'"{number}":0' for number in range(200_000))
     path = written(tmp_path, '{"schema": "ckpt.ls/1", ' + members + ', "199999":0}')

@@ -368,6 +368,7 @@ def test_jobs_and_blocks_find_the_same(tmp_path: Path) -> None:
     assert seen == sorted(seen, key=lambda at: 0) and seen[-1][0] <= seen[-1][1]
 
 
+@pytest.mark.large
 def test_memory_stays_bounded(tmp_path: Path) -> None:
     size = 1 << 30
     for name, crc in (("one", 0), ("other", 1)):

@@ -235,6 +235,7 @@ def test_the_longest_scope_decides() -> None:
     ]
 
 
+@pytest.mark.large
 def test_many_tensors_of_one_content_take_no_time(tmp_path: Path) -> None:
     value = np.float32(1)
     one = save(

@@ -52,6 +52,7 @@ def test_paths_that_would_fill_the_disk_are_refused_before_anything_is_drawn() -
         ObjectTree(ObjectGraph((Node(0, tuple(star)), Node(1))), [], None, everything=True)
 
 
+@pytest.mark.large
 def test_a_star() -> None:
     edges = tuple(Edge(str(at), at + 1) for at in range(2 * _MANY))
     nodes = _tree(ObjectGraph((Node(0, edges), *(Node(at + 1) for at in range(2 * _MANY)))))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tracemalloc
 from collections.abc import Iterable
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -76,6 +77,7 @@ def test_a_key_of_very_many_segments_ends_in_one() -> None:
     assert [node.path for node in nodes if node.tensors] == [key, "a/b"]
 
 
+@pytest.mark.large
 def test_nothing_is_held_of_the_nodes() -> None:
     rows = _rows(f"s{at // 10}/t{at}/x/y/z" for at in range(20_000))
     tracemalloc.start()

@@ -285,6 +285,7 @@ def test_texts_are_as_wide_as_the_widest(ckpt: Checkpoint) -> None:
     assert found == [" 1.5", "-2. "]
 
 
+@pytest.mark.large
 def test_many_strings_take_little_more_than_their_bytes(tmp_path: Path) -> None:
     count = 1_000_000
     data, crc = encoder.string_data([b"ab"] * count)

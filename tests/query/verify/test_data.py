@@ -250,6 +250,7 @@ def sparse(path: Path, size: int) -> Iterator[Shard]:
     yield shard
 
 
+@pytest.mark.large
 def test_memory_does_not_grow_with_the_tensor(tmp_path: Path) -> None:
     # Threads have their stacks and arenas of address space, which are hardly used.
     with memory_limit(64 * MIB):

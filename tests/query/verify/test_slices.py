@@ -91,6 +91,7 @@ def test_no_slices_at_all() -> None:
     ]
 
 
+@pytest.mark.large
 @pytest.mark.parametrize("count", [10_000])
 def test_many_slices_take_little_time(count: int) -> None:
     rows = [TensorSlice(((at, 1), (0, -1))) for at in range(count)]
@@ -132,6 +133,7 @@ def test_slices_that_form_no_grid(exhaustive: bool, monkeypatch: pytest.MonkeyPa
         assert code == "slice-overlap"
 
 
+@pytest.mark.large
 def test_slices_that_form_no_grid_and_are_too_many() -> None:
     with time_limit(30), pytest.raises(UnsupportedError, match="too many"):
         coverage_problems((10_500, 10_500, 2), bars(10_500))

@@ -16,7 +16,9 @@ tables      rename tables that come with the package
 renaming    renaming the tensors of a plan
 edge_notes  notes on changes of the graph that no key shows
 repetition  rules that match their own results, where a run was cut short
+choosing    tensors chosen by patterns
 pruning     dropping tensors from a plan
+edits       giving tensors other values
 flattening  giving an object-based plan the names of TensorFlow 1
 like        a name-based plan with the object graph of another checkpoint
 convert     checkpoints of old forms brought up to date
@@ -31,6 +33,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from ckpttool.surgery.edits.casting import cast
     from ckpttool.surgery.flattening import flatten
     from ckpttool.surgery.like.reference import follow
     from ckpttool.surgery.maps import read_map
@@ -60,6 +63,7 @@ __all__ = [
     "StripPrefixRule",
     "SubstituteRule",
     "TensorRule",
+    "cast",
     "flatten",
     "follow",
     "list_tables",
@@ -83,6 +87,7 @@ _HOMES = {
     "StripPrefixRule": "rules",
     "SubstituteRule": "rules",
     "TensorRule": "rules",
+    "cast": "edits.casting",
     "flatten": "flattening",
     "follow": "like.reference",
     "list_tables": "tables",

@@ -213,6 +213,15 @@ class Plan:
         kept = {tensor.source_key for tensor in self.tensors if tensor.key == tensor.source_key}
         return any(key not in kept for key in self.source.entries if key != GRAPH_KEY)
 
+    @property
+    def types_changed(self) -> bool:
+        """Whether any tensor of the source gets another dtype or shape."""
+        return any(
+            (each.dtype, each.shape) != (each.entry.dtype, each.entry.shape)
+            for each in self.tensors
+            if each.value is not None
+        )
+
     def short_name(self, key: str) -> str:
         """Return the object path for a key if there is one, else the key."""
         path = self.object_path(key)

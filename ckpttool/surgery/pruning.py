@@ -4,27 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Set
 from dataclasses import replace
-from typing import NamedTuple
 
 from ckpttool.checkpoint.kinds.rules import OPTIMIZER_KINDS, SLOT_KINDS
 from ckpttool.checkpoint.selection.select import Choice, Listed, SelectionRule, Selector
 from ckpttool.errors import SelectionError, SurgeryError
 from ckpttool.objects.drops import drop_attributes
-from ckpttool.objects.keys import GRAPH_KEY
+from ckpttool.surgery.choosing import PlannedName, chosen_keys, planned_names
 from ckpttool.surgery.plan import Plan, refuse_disputes
 
 WEIGHT_KINDS = frozenset({"weight"})
 # Without it TensorFlow's `restore` complains about the rest.
 _SHOWN = 3
 _SAVE_COUNTER = "save_counter/.ATTRIBUTES/VARIABLE_VALUE"
-
-
-class _Name(NamedTuple):
-    """The names and the kind by which a tensor is selected."""
-
-    key: str
-    object_path: str | None
-    kind: str
 
 
 def prune(
@@ -101,7 +92,7 @@ def select_drops(
             "`ckpt convert-legacy --to name-based` makes one without",
             path=plan.source.prefix,
         )
-    rows = _rows(plan)
+    rows = planned_names(plan)
     counter = {_SAVE_COUNTER} if plan.graph is not None else set()
     choice = _left_by(plan, rows, drop)
     going = {row.key for row in rows} - {row.key for row in choice.chosen}
@@ -118,7 +109,7 @@ def select_drops(
         going |= {average.key for average in plan.source.averages if average.optimizer}
     if only_kinds:
         going |= {row.key for row in rows if row.kind not in only_kinds} - counter
-    staying = _selected(plan, rows, keep)
+    staying = chosen_keys(plan, keep, rows)
     if keep and not (drop or drop_kinds or only_kinds or among):
         going = {row.key for row in rows} - counter
     going -= staying
@@ -134,25 +125,17 @@ def note_staying(plan: Plan, drop: tuple[str, ...], dropped: Set[str]) -> Plan:
         drop: patterns of tensors to drop.
         dropped: source keys of all dropped tensors.
     """
-    note = _staying(plan, _left_by(plan, _rows(plan), drop), dropped)
+    note = _staying(plan, _left_by(plan, planned_names(plan), drop), dropped)
     return plan.with_notes(note) if note else plan
 
 
-def _rows(plan: Plan) -> list[_Name]:
-    return [
-        _Name(key, plan.source.object_path(key), kind)
-        for key, kind in plan.kinds.items()
-        if key != GRAPH_KEY
-    ]
-
-
-def _left_by(plan: Plan, rows: list[_Name], drop: tuple[str, ...]) -> Choice[_Name]:
+def _left_by(plan: Plan, rows: list[PlannedName], drop: tuple[str, ...]) -> Choice[PlannedName]:
     """Return what patterns of tensors to drop leave."""
     rules = [SelectionRule(pattern, include=False) for pattern in drop]
     return Selector(rules).choose([Listed(rows, plan.source)])
 
 
-def _staying(plan: Plan, choice: Choice[_Name], dropped: Set[str]) -> str:
+def _staying(plan: Plan, choice: Choice[PlannedName], dropped: Set[str]) -> str:
     """Return the note on tensors in dropped scopes that stay because of another path."""
     names = plan.source.graph_names
     held = [row for part in choice.left_in for row in part.rows if row.key not in dropped]
@@ -257,10 +240,3 @@ def _notes_on_averages(plan: Plan, dropped: Set[str]) -> list[str]:
         f"{counted} with the optimizer; `ckpt rename --promote-ema` before this puts averages in "
         "the place of the weights"
     ]
-
-
-def _selected(plan: Plan, rows: list[_Name], patterns: tuple[str, ...]) -> set[str]:
-    if not patterns:
-        return set()
-    selector = Selector(map(SelectionRule, patterns))
-    return {row.key for row in selector.choose([Listed(rows, plan.source)]).chosen}

@@ -8,6 +8,8 @@ variants    the bytes of a variant tensor
 verifier    the crc32c of a tensor's bytes as they stream by
 partial     part of a tensor, read without the rest
 values      bytes to arrays and back, joining slices
+casting     elements in another dtype, rounded once
+mean        the mean of elements of several tensors
 proto_values, proto_writing  the elements in a TensorProto
 layout      another order of the elements: permuted, reshaped
 region      NumPy indices, and which part of a tensor they need

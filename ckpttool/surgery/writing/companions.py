@@ -62,14 +62,17 @@ class PlannedMeta:
         there = is_regular(source)
         if _same_place(destination, source):
             return self._keep() if there else (None, [])
-        if not there or mode == "drop" or (mode == "auto" and plan.keys_changed):
+        if not there or mode == "drop" or (mode == "auto" and _is_stale(plan)):
             notes = removal_notes([destination])  # of a checkpoint that was replaced
             if there and mode == "drop":
                 notes.append(f"'{source}' was left behind")
             elif there:
-                notes.append(
-                    f"'{source}' was left behind: it names variables that were renamed or dropped"
+                what = (
+                    "names variables that were renamed or dropped"
+                    if plan.keys_changed
+                    else "describes variables of other dtypes or shapes"
                 )
+                notes.append(f"'{source}' was left behind: it {what}")
             return None, notes
         note = f"'{source}' was copied"
         with RandomAccessFile(source) as file, StagedFiles() as staged:
@@ -83,8 +86,8 @@ class PlannedMeta:
                 for chunk in file.chunks(0, file.size):
                     copy.write(chunk)
             staged.commit(replace_last=True)
-        if plan.keys_changed:
-            note += "; it still names the variables as they were"
+        if _is_stale(plan):
+            note += f"; it still {_verb(plan)} the variables as they were"
         return destination, [note, *self.update_notes]
 
     def _refuse_foreign(self, file: RandomAccessFile) -> None:
@@ -98,8 +101,9 @@ class PlannedMeta:
             return path, [f"'{path}' is as it was: it belongs to the source"]
         if self.mode == "drop":
             return None, removal_notes([path]) or [f"'{path}' was removed"]
-        stale = self.plan.keys_changed
-        return path, [f"'{path}' still names the variables as they were"] if stale else []
+        plan = self.plan
+        stale = f"'{path}' still {_verb(plan)} the variables as they were"
+        return path, [stale] if _is_stale(plan) else []
 
 
 def planned_meta(
@@ -112,14 +116,15 @@ def planned_meta(
 ) -> PlannedMeta:
     """Prepare to carry the `.meta` file of the source over; arguments as for `PlannedMeta`.
 
-    It names variables, so with `"auto"` it is carried only if no key changed.
+    It names and describes variables, so with `"auto"` it is carried only if no key, dtype or shape
+    changed.
 
     Raises:
         SurgeryError: it is a link that leads elsewhere.
         CkptError: it must be brought up to date but cannot be read.
     """
     source = plan.source.prefix + META_SUFFIX
-    carried = mode == "copy" or (mode == "auto" and not plan.keys_changed)
+    carried = mode == "copy" or (mode == "auto" and not _is_stale(plan))
     updated: bytes | None = None
     notes: tuple[str, ...] = ()
     if carried and plan.source.generation != generation == "V2" and is_regular(source):
@@ -131,6 +136,15 @@ def planned_meta(
         with RandomAccessFile(source) as file:
             planned._refuse_foreign(file)
     return planned
+
+
+def _is_stale(plan: Plan) -> bool:
+    """Tell whether the `.meta` file of the source does not fit the new checkpoint."""
+    return plan.keys_changed or plan.types_changed
+
+
+def _verb(plan: Plan) -> str:
+    return "names" if plan.keys_changed else "describes"
 
 
 def _same_place(path: str, other: str) -> bool:

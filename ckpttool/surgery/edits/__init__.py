@@ -1,0 +1,4 @@
+"""Giving tensors of a plan other values.
+
+casting     another dtype
+"""

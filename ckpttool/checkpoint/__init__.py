@@ -13,5 +13,6 @@ tf_train    the functions of `tf.train` that read checkpoints
 kinds       the kind of each tensor: weight, slot, step ...
 selection   choosing tensors by patterns and kinds
 matching    which object of a program each node of an object graph is
+fitting     what an object takes from its node, and whether it fits
 nearest     names close to one that does not exist
 """

@@ -18,11 +18,12 @@ from weakref import WeakSet, WeakValueDictionary
 
 import numpy as np
 
+from ckpttool.checkpoint.fitting import ValueSpec
 from ckpttool.errors import InvalidTensorError, UntrackableError
 from ckpttool.objects.keys import VARIABLE_VALUE
 from ckpttool.tensor.dtypes import DType, dtype_of_array
 from ckpttool.train.adoption import is_array_like, view_of
-from ckpttool.train.trackable import Trackable, ValueSpec, tracking
+from ckpttool.train.trackable import Trackable, tracking
 
 if TYPE_CHECKING:
     from ckpttool.tensor.values import Array

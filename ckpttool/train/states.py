@@ -6,13 +6,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from ckpttool.checkpoint.fitting import ValueSpec
 from ckpttool.errors import InvalidTensorError
 from ckpttool.objects.keys import escape, unescape
 from ckpttool.tensor.dtypes import STRING, DType
 from ckpttool.tensor.values import object_array, string_bytes
 from ckpttool.train.initial import initial_array
 from ckpttool.train.module import Module
-from ckpttool.train.trackable import Trackable, ValueSpec
+from ckpttool.train.trackable import Trackable
 
 if TYPE_CHECKING:
     from ckpttool.tensor.values import Array

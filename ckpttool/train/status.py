@@ -8,11 +8,12 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from ckpttool.checkpoint.fitting import ValueSpec
 from ckpttool.checkpoint.nearest import nearest_names
 from ckpttool.errors import UnrestoredError, UnrestoredWarning
 from ckpttool.objects.keys import slot_path
 from ckpttool.train.snapshot import reached_from
-from ckpttool.train.trackable import Trackable, ValueSpec, tracking
+from ckpttool.train.trackable import Trackable, tracking
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from ckpttool.checkpoint.fitting import ValueSpec, keys_taken, missing_key
 from ckpttool.errors import MismatchError, MissingKeyError
-from ckpttool.objects.keys import ATTRIBUTES, VARIABLE_VALUE, escape
+from ckpttool.objects.keys import VARIABLE_VALUE
 from ckpttool.train.carried import Carried
-from ckpttool.train.trackable import Trackable, ValueSpec
+from ckpttool.train.trackable import Trackable
 
 if TYPE_CHECKING:
     from ckpttool.tensor.dtypes import DType
@@ -51,23 +52,21 @@ def taking_of(load: GraphLoad, node_id: int, found: Trackable) -> Taking | None:
     """
     if isinstance(found, Carried):
         return carrying(load, node_id, found)
-    columns = load.graph.columns
-    places = columns.attributes_of(node_id)
-    if not places:
+    if not load.graph.columns.attributes_of(node_id):
         return Taking(load, node_id, found, {}, {})
     values = found._trackable_values()
-    if not values:
-        return None
-    first = columns.keys[places.start]
-    if found._trackable_any_name:
-        keys = dict.fromkeys(values, first)
-    elif len(values) == len(places) == 1 and columns.attribute_names[places.start] in values:
-        keys = {columns.attribute_names[places.start]: first}
-    else:
-        return Taking(load, node_id, found, values, _keys(load, node_id, values))
-    if first not in load.source.entries:
-        raise _missing(load, node_id, first)
-    return Taking(load, node_id, found, values, keys)
+    try:
+        keys = keys_taken(
+            load.graph,
+            load.source.entries,
+            node_id,
+            values,
+            any_name=found._trackable_any_name,
+        )
+    except MissingKeyError as error:
+        error.locate(path=load.source.prefix)
+        raise
+    return None if keys is None else Taking(load, node_id, found, values, keys)
 
 
 def taking_of_slot(load: GraphLoad, node_id: int) -> Taking:
@@ -78,7 +77,7 @@ def taking_of_slot(load: GraphLoad, node_id: int) -> Taking:
     """
     key = load.graph.columns.keys[load.graph.columns.attributes_of(node_id).start]
     if key not in load.source.entries:
-        raise _missing(load, node_id, key)
+        raise missing_key(load.graph, node_id, key, path=load.source.prefix)
     values = {VARIABLE_VALUE: ValueSpec(*load.source.reader.dtype_and_shape(key))}
     return Taking(load, node_id, None, values, {VARIABLE_VALUE: key})
 
@@ -101,31 +100,6 @@ def carrying(load: GraphLoad, node_id: int, found: Carried | None) -> Taking:
 
     keys = {key: key for named in owned.values() for key in named}
     return Taking(load, node_id, found, {}, keys, give)
-
-
-def _keys(load: GraphLoad, node_id: int, values: Mapping[str, ValueSpec]) -> dict[str, str]:
-    entries, columns = load.source.entries, load.graph.columns
-    places = columns.attributes_of(node_id)
-    base = columns.keys[places.start].partition(ATTRIBUTES)[0] + ATTRIBUTES
-    stored = {columns.attribute_names[at]: columns.keys[at] for at in places}
-    keys = {}
-    for name in values:
-        # TensorFlow escapes the names of tensor dicts once more in keys, and cannot find them.
-        spellings = (stored.get(name, ""), base + escape(name), base + name)
-        key = next((key for key in spellings if key in entries), None)
-        if key is None:
-            raise _missing(load, node_id, base + escape(name))
-        keys[name] = key
-    return keys
-
-
-def _missing(load: GraphLoad, node_id: int, key: str) -> MissingKeyError:
-    return MissingKeyError(
-        f"the program's object '{load.path(node_id)}' takes this tensor, and it is not in the "
-        "checkpoint; 'ckpt show' shows what the object saved; nothing was restored",
-        path=load.source.prefix,
-        key=key,
-    )
 
 
 def check_takings(takings: Sequence[Taking]) -> None:

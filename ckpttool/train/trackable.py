@@ -34,20 +34,17 @@ Objects are compared by identity throughout: containers may be equal, falsy and 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 from weakref import WeakKeyDictionary
 
 from ckpttool.errors import ContainerChangedError
 
 if TYPE_CHECKING:
-    from ckpttool.tensor.dtypes import DType
+    from ckpttool.checkpoint.fitting import ValueSpec
     from ckpttool.tensor.values import Array
 
 # Among the attributes of the program's own objects, so of a name that they will not have.
 _STATE = "_ckpttool_tracking"
-
-OpenShape = tuple["int | None", ...]
 
 
 class PendingRestore(Protocol):
@@ -66,23 +63,6 @@ class PendingRestore(Protocol):
             child: the object.
             older: other restores that wait for it, newest first; they are done together.
         """
-
-
-@dataclass(frozen=True, slots=True)
-class ValueSpec:
-    """What an object takes under the name of an attribute.
-
-    Attributes:
-        dtype: exactly this one.
-        shape: None in it stands for any length, None in its place for any shape.
-    """
-
-    dtype: DType
-    shape: OpenShape | None
-
-    def fits(self, dtype: DType, shape: tuple[int, ...]) -> bool:
-        """Tell whether a tensor can be taken."""
-        return dtype == self.dtype and (self.shape is None or shape_fits(self.shape, shape))
 
 
 PendingSlots: TypeAlias = "WeakKeyDictionary[Trackable, dict[str, list[PendingRestore]]]"
@@ -249,13 +229,6 @@ def owns_slots(node: Trackable) -> bool:
 def makes_slots(node: Trackable) -> bool:
     """Tell whether an object can be asked to make a slot variable."""
     return owns_slots(node) and callable(getattr(node, "create_slot", None))
-
-
-def shape_fits(wanted: OpenShape, shape: tuple[int, ...]) -> bool:
-    """Tell whether a shape is one of those that a shape with open dimensions stands for."""
-    return len(wanted) == len(shape) and all(
-        want is None or want == have for want, have in zip(wanted, shape, strict=True)
-    )
 
 
 def _resume(restores: list[PendingRestore], child: Trackable) -> None:

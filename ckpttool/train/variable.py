@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ckpttool.checkpoint.fitting import OpenShape, ValueSpec, shape_fits
 from ckpttool.objects.keys import VARIABLE_VALUE
 from ckpttool.tensor.dtypes import STRING, DType, dtype_of_array
 from ckpttool.train.adoption import adopted
 from ckpttool.train.initial import as_dtype, initial_array
-from ckpttool.train.trackable import OpenShape, Trackable, ValueSpec, shape_fits
+from ckpttool.train.trackable import Trackable
 
 if TYPE_CHECKING:
     from ckpttool.tensor.values import Array

@@ -58,6 +58,8 @@ class LockRows(Mapping[str, TensorRow]):
         # By position: object paths that do not follow from the key, and slices.
         self._paths: dict[int, str] = {}
         self._slices: dict[int, tuple[SliceRow, ...]] = {}
+        # Likewise, the full names of variables.
+        self._full_names: dict[int, str] = {}
         # Tensors share a few words and shapes.
         self._words: dict[str, str] = {}
         self._known: dict[tuple[int, ...], tuple[int, ...]] = {}
@@ -114,6 +116,14 @@ class LockRows(Mapping[str, TensorRow]):
 
     def __contains__(self, key: object) -> bool:
         return key in self._positions
+
+    def variable_name(self, key: str) -> str | None:
+        """Return the full name of a variable in its program, if the lock tells it."""
+        return self._full_names.get(self._positions[key])
+
+    def described(self) -> Iterator[tuple[str, str, tuple[int, ...]]]:
+        """Yield key, dtype and shape of all tensors."""
+        return zip(self._positions, self._dtypes, self._shapes, strict=True)
 
     def has_checksums(self) -> bool:
         """Tell whether any tensor or slice has a crc32c."""
@@ -174,6 +184,9 @@ class LockRows(Mapping[str, TensorRow]):
         self._kinds.append(self._word(value["kind"], ".kind"))
         crc = _crc32c(value.get("crc32c"), ".crc32c")
         self._crcs.append(_NO_SUM if crc is None else crc)
+        full_name = value.get("name")
+        if isinstance(full_name, str):
+            self._full_names[number] = full_name
         listed = value.get("slices")
         if listed is not None and (slices := _slices(listed, ".slices")):
             self._slices[number] = slices

@@ -1,4 +1,9 @@
 """What restoring a checkpoint into a program would do.
 
-plan  the answer, as data
+restore      the plan of a checkpoint and a file that stands for a program
+trial        matching a checkpoint with a program, without changing anything
+programs     programs in files: the objects of a graph, or of a lock
+outcome      what a load took and left
+suggestions  rules of `ckpt rename` by which more is taken
+plan         the answer, as data
 """

@@ -1,0 +1,119 @@
+"""What restoring a checkpoint would do to a program that a file stands for."""
+
+from __future__ import annotations
+
+import os
+from contextlib import ExitStack
+from typing import TypeAlias
+
+from ckpttool.checkpoint.locate import NO_VARIABLES, locate
+from ckpttool.checkpoint.open import Checkpoint
+from ckpttool.errors import NotFoundError
+from ckpttool.query.check.lock import Lock, read_lock
+from ckpttool.query.match.outcome import SourceTensors
+from ckpttool.query.match.plan import MatchAssumption, MatchMode, MatchTarget, RestorePlan
+from ckpttool.query.match.programs import StoredProgram, described_in_lock, graph_of_lock
+from ckpttool.query.match.trial import plan_along_edges, plan_by_name, plan_of_names
+from ckpttool.storage.paths import StrPath, path_text
+
+# What stands for a program in a file.
+StoredTarget: TypeAlias = "StrPath | Checkpoint | Lock"
+
+_PATHS_ALONE = "is known by the paths in a lock: an object with several paths counts as several"
+_LOCK_BEGINS = b"{"
+_LOCK_STREAM = "-"
+
+
+def restore_plan(
+    source: StrPath | Checkpoint,
+    target: StoredTarget,
+    *,
+    mode: MatchMode = "restore",
+    skip_slots: bool = False,
+) -> RestorePlan:
+    """Return what restoring a checkpoint into a program would do.
+
+    Only indexes and object graphs are read.
+
+    Args:
+        source: the checkpoint: its address, or an open one.
+        target: what stands for the program: the address of a checkpoint that it wrote, or of its
+            SavedModel; a lock, or the path of one.
+        mode: "restore", which makes a save counter too, or "read".
+        skip_slots: leave out slot variables.
+
+    Raises:
+        CkptError: one of the files is missing or damaged.
+    """
+    if mode not in ("restore", "read"):
+        raise ValueError(f"mode is {mode!r}, not 'restore' or 'read'")
+    with ExitStack() as opened:
+        ckpt = source if isinstance(source, Checkpoint) else opened.enter_context(_open(source))
+        if not isinstance(target, Checkpoint | Lock):
+            target = _open_target(target)
+            if isinstance(target, Checkpoint):
+                opened.enter_context(target)
+        if isinstance(target, Lock):
+            return _into_lock(ckpt, target, mode, skip_slots=skip_slots)
+        return _into_checkpoint(ckpt, target, mode, skip_slots=skip_slots)
+
+
+def _open(path: StrPath) -> Checkpoint:
+    location = locate(path)
+    if location.bare:
+        raise NotFoundError(NO_VARIABLES, path=str(path))
+    return Checkpoint(location)
+
+
+def _open_target(path: StrPath) -> Checkpoint | Lock:
+    typed = path_text(path)
+    if typed == _LOCK_STREAM or _is_lock(typed):
+        return read_lock(typed)
+    return _open(typed)
+
+
+def _is_lock(path: str) -> bool:
+    """Tell whether a file begins as JSON does."""
+    if not os.path.isfile(path):
+        return False
+    try:
+        with open(path, "rb") as file:
+            return file.read(64).removeprefix(b"\xef\xbb\xbf").lstrip().startswith(_LOCK_BEGINS)
+    except OSError:
+        return False  # whoever reads it says why not
+
+
+def _into_checkpoint(
+    ckpt: Checkpoint, target: Checkpoint, mode: MatchMode, *, skip_slots: bool
+) -> RestorePlan:
+    graph, theirs = ckpt.object_graph, target.object_graph
+    facts = MatchTarget(
+        "checkpoint",
+        target.location.typed,
+        target.prefix,
+        target.generation,
+        "name" if theirs is None else "object",
+    )
+    if theirs is None:
+        wanted = SourceTensors.of(target)
+        return plan_of_names(ckpt, graph, wanted, facts, mode=mode, skip_slots=skip_slots)
+    described = target.reader.entries.described()
+    program = StoredProgram(theirs, described, counting=mode == "restore")
+    if graph is None:
+        return plan_by_name(ckpt, program, facts, mode=mode, skip_slots=skip_slots)
+    return plan_along_edges(ckpt, graph, program, facts, mode=mode, skip_slots=skip_slots)
+
+
+def _into_lock(ckpt: Checkpoint, lock: Lock, mode: MatchMode, *, skip_slots: bool) -> RestorePlan:
+    graph, theirs = ckpt.object_graph, graph_of_lock(lock)
+    described = described_in_lock(lock)
+    facts = MatchTarget("lock", lock.path, None, None, "name" if theirs is None else "object")
+    if theirs is None:
+        wanted = SourceTensors(described, {})
+        return plan_of_names(ckpt, graph, wanted, facts, mode=mode, skip_slots=skip_slots)
+    assumed = [MatchAssumption(None, _PATHS_ALONE)]
+    counting = mode == "restore"
+    program = StoredProgram(theirs, described, counting=counting, assumed=assumed)
+    if graph is None:
+        return plan_by_name(ckpt, program, facts, mode=mode, skip_slots=skip_slots)
+    return plan_along_edges(ckpt, graph, program, facts, mode=mode, skip_slots=skip_slots)

@@ -1,0 +1,383 @@
+"""Rules of `ckpt rename` by which more of a checkpoint would find its place.
+
+What waits in the checkpoint and what gets nothing in the program are two trees of paths. Leaves of
+both are paired where only one of each can be meant:
+
+1. In scopes of the same path, children with all leaves alike below them.
+2. Anywhere, scopes with all leaves alike.
+3. Leaves with the longest end of their paths in common.
+4. Leaves of a dtype and shape that occurs once here and once there.
+
+Then the pairs are told by few rules, each for the widest scope that it is right for.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from ckpttool.objects.keys import OPTIMIZER_SLOT
+from ckpttool.query.match.plan import RenameSuggestion
+
+if TYPE_CHECKING:
+    from ckpttool.query.match.outcome import Findings
+
+_SLOT = f"/{OPTIMIZER_SLOT}/"
+# The counter belongs to the saving itself.
+_NEVER = "save_counter"
+# What a leaf is: dtype and shape of its values.
+_Content = tuple[tuple[str, tuple["int | None", ...]], ...]
+
+
+class _Scope:
+    """A path, with what is below it.
+
+    Attributes:
+        above: the scope that it is in; None for the root.
+        name: the last segment.
+        children: by segment.
+        content: of a leaf; None for a scope alone.
+        other: the leaf of the other tree that this one is paired with.
+        stays: whether something below it is in its place already.
+    """
+
+    __slots__ = ("above", "children", "content", "name", "other", "stays")
+
+    def __init__(self, above: _Scope | None, name: str) -> None:
+        self.above = above
+        self.name = name
+        self.children: dict[str, _Scope] = {}
+        self.content: _Content | None = None
+        self.other: _Scope | None = None
+        self.stays = False
+
+    def path(self) -> str:
+        """Return the path."""
+        names = []
+        one: _Scope | None = self
+        while one is not None and one.above is not None:
+            names.append(one.name)
+            one = one.above
+        return "/".join(reversed(names))
+
+
+class _Tree:
+    """The leaves of one side.
+
+    Attributes:
+        scopes: all of them, each after the one that it is in; the root is the first.
+    """
+
+    def __init__(self, leaves: Mapping[str, list[tuple[str, tuple[int | None, ...]]]]) -> None:
+        self.scopes = [_Scope(None, "")]
+        for path, content in leaves.items():
+            self._at(path).content = tuple(sorted(content, key=repr))
+
+    def _at(self, path: str) -> _Scope:
+        scope = self.scopes[0]
+        for name in path.split("/"):
+            child = scope.children.get(name)
+            if child is None:
+                child = scope.children[name] = _Scope(scope, name)
+                self.scopes.append(child)
+            scope = child
+        return scope
+
+    def keep(self, paths: Iterable[str]) -> None:
+        """Mark the scopes of what is in its place already."""
+        for path in paths:
+            scope: _Scope | None = self.scopes[0]
+            for name in path.split("/"):
+                if scope is None or not scope.children:
+                    break
+                scope = scope.children.get(name)
+                if scope is not None:
+                    scope.stays = True
+
+    def leaves(self) -> Iterator[_Scope]:
+        """Yield the leaves that are not paired."""
+        return (each for each in self.scopes if each.content is not None and each.other is None)
+
+
+class _Alike:
+    """Numbers for scopes, equal where all unpaired leaves below are alike; 0 without leaves."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[object, int] = {}
+
+    def number(self, tree: _Tree) -> dict[_Scope, int]:
+        """Return the numbers of the scopes of a tree."""
+        found: dict[_Scope, int] = {}
+        for scope in reversed(tree.scopes):
+            below = sorted(
+                (name, found[child]) for name, child in scope.children.items() if found[child]
+            )
+            content = scope.content if scope.other is None else None
+            form = (content, *below)
+            empty = content is None and not below
+            found[scope] = 0 if empty else self._numbers.setdefault(form, len(self._numbers) + 1)
+        return found
+
+
+def suggest(findings: Findings, exists: Callable[[str], bool]) -> list[RenameSuggestion]:
+    """Return rules for a checkpoint with an object graph.
+
+    Args:
+        findings: what waits, and what gets nothing.
+        exists: whether the checkpoint has an object at a path.
+    """
+    here, there = _values_by_path(findings)
+    rules = _rules(here, there, (row.path for row in findings.matched), exists)
+    return _in_order([*rules, *_owner_rules(findings, rules)])
+
+
+def suggest_names(
+    findings: Findings, names: Mapping[str, str], present: Iterable[str]
+) -> list[RenameSuggestion]:
+    """Return rules for a checkpoint without an object graph.
+
+    Args:
+        findings: what waits, and what gets nothing.
+        names: the names that the program takes, by path of what gets nothing.
+        present: all names of the checkpoint.
+    """
+    if not names:
+        return []
+    here, lacking = _values_by_path(findings)
+    there = {names[path]: content for path, content in lacking.items() if path in names}
+    scopes: set[str] = set()
+    for name in present:
+        while name and name not in scopes:
+            scopes.add(name)
+            name = name.rpartition("/")[0]
+    taken = (row.path for row in findings.matched)
+    return _in_order(_rules(here, there, taken, scopes.__contains__))
+
+
+_Leaves = dict[str, list[tuple[str, "tuple[int | None, ...]"]]]
+
+
+def _values_by_path(findings: Findings) -> tuple[_Leaves, _Leaves]:
+    here: _Leaves = defaultdict(list)
+    there: _Leaves = defaultdict(list)
+    for row in findings.unresolved:
+        if _SLOT not in row.path and row.dtype is not None and row.shape is not None:
+            here[row.path].append((row.dtype, tuple(row.shape)))
+    for one in findings.unmatched:
+        if _SLOT not in one.path and one.shape is not None:
+            there[one.path].append((one.dtype, one.shape))
+    for leaves in (here, there):
+        leaves.pop(_NEVER, None)
+    return here, there
+
+
+def _in_order(rules: list[RenameSuggestion]) -> list[RenameSuggestion]:
+    """Sort rules: the first that fits a name decides, so the longest come first."""
+    return sorted(rules, key=lambda rule: (-rule.old.count("/"), rule.old))
+
+
+def _rules(
+    here: _Leaves, there: _Leaves, taken: Iterable[str], exists: Callable[[str], bool]
+) -> list[RenameSuggestion]:
+    if not here or not there:
+        return []
+    source, target = _Tree(here), _Tree(there)
+    source.keep(taken)
+    _pair_in_place(source, target)
+    _pair_scopes(source, target)
+    _pair_by_ends(source, target)
+    _pair_contents(source, target)
+    return _Telling(source, exists).rules()
+
+
+def _pair_in_place(source: _Tree, target: _Tree) -> None:
+    alike = _Alike()
+    ours, theirs = alike.number(source), alike.number(target)
+    for here, there in (pairs := [(source.scopes[0], target.scopes[0])]):
+        left = [each for name, each in here.children.items() if name not in there.children]
+        new = [each for name, each in there.children.items() if name not in here.children]
+        for one, other in _only_ones(left, new, ours, theirs):
+            _pair_below(one, other)
+        pairs += [
+            (each, there.children[name])
+            for name, each in here.children.items()
+            if name in there.children
+        ]
+
+
+def _pair_scopes(source: _Tree, target: _Tree) -> None:
+    alike = _Alike()
+    ours, theirs = alike.number(source), alike.number(target)
+    scopes = [each for each in source.scopes if each.children]
+    others = [each for each in target.scopes if each.children]
+    for one, other in _only_ones(scopes, others, ours, theirs):
+        _pair_below(one, other)
+
+
+def _only_ones(
+    ours: Sequence[_Scope],
+    theirs: Sequence[_Scope],
+    our_numbers: Mapping[_Scope, int],
+    their_numbers: Mapping[_Scope, int],
+) -> Iterator[tuple[_Scope, _Scope]]:
+    """Yield the scopes with a number that is there once on either side."""
+    count = Counter(map(our_numbers.__getitem__, ours))
+    others = Counter(map(their_numbers.__getitem__, theirs))
+    by_number = {their_numbers[each]: each for each in theirs}
+    for each in ours:
+        number = our_numbers[each]
+        if number and count[number] == 1 and others[number] == 1:
+            yield each, by_number[number]
+
+
+def _pair_below(one: _Scope, other: _Scope) -> None:
+    """Pair the leaves of two scopes with the same leaves."""
+    for here, there in (pairs := [(one, other)]):
+        if here.content is not None and here.other is None and there.other is None:
+            here.other, there.other = there, here
+        pairs += [
+            (child, there.children[name])
+            for name, child in here.children.items()
+            if name in there.children
+        ]
+
+
+def _pair_by_ends(source: _Tree, target: _Tree) -> None:
+    """Pair leaves by the longest end of a path that only one other leaf has."""
+    ends: dict[tuple[int, str], int] = {}
+    leaves: dict[tuple[int, _Content], list[_Scope]] = defaultdict(list)
+    for leaf in target.leaves():
+        for end in _ends(leaf, ends, grow=True):
+            leaves[end, leaf.content or ()].append(leaf)
+    wanted: dict[_Scope, list[_Scope]] = defaultdict(list)
+    for leaf in source.leaves():
+        found: list[_Scope] = []
+        for end in _ends(leaf, ends, grow=False):
+            longer = leaves.get((end, leaf.content or ()))
+            if not longer:
+                break
+            found = longer
+        if len(found) == 1:
+            wanted[found[0]].append(leaf)
+    for there, those in wanted.items():
+        if len(those) == 1:
+            there.other, those[0].other = those[0], there
+
+
+def _ends(leaf: _Scope, ends: dict[tuple[int, str], int], *, grow: bool) -> Iterator[int]:
+    """Yield a number for each end of a path, from the shortest on."""
+    number = 0
+    scope: _Scope | None = leaf
+    while scope is not None and scope.above is not None:
+        step = number, scope.name
+        if grow:
+            number = ends.setdefault(step, len(ends) + 1)
+        elif step in ends:
+            number = ends[step]
+        else:
+            return
+        yield number
+        scope = scope.above
+
+
+def _pair_contents(source: _Tree, target: _Tree) -> None:
+    """Pair leaves of a content that no other has, if it is more than a number."""
+    ours, theirs = _by_content(source), _by_content(target)
+    for content, found in ours.items():
+        others = theirs.get(content, ())
+        if len(found) == len(others) == 1 and any(shape for _, shape in content):
+            found[0].other, others[0].other = others[0], found[0]
+
+
+def _by_content(tree: _Tree) -> dict[_Content, list[_Scope]]:
+    found: dict[_Content, list[_Scope]] = defaultdict(list)
+    for leaf in tree.leaves():
+        found[leaf.content or ()].append(leaf)
+    return found
+
+
+class _Telling:
+    """Pairs of leaves as rules.
+
+    Args:
+        source: the leaves of the checkpoint.
+        exists: whether the checkpoint has anything at a path.
+    """
+
+    def __init__(self, source: _Tree, exists: Callable[[str], bool]) -> None:
+        self._source = source
+        self._exists = exists
+        # How many leaves below a scope would be right if it were renamed to another.
+        self._votes: dict[_Scope, Counter[_Scope]] = defaultdict(Counter)
+        for leaf in source.scopes:
+            here, there = leaf, leaf.other
+            while there is not None and here.above is not None and there.above is not None:
+                self._votes[here][there] += 1
+                if here.name != there.name:
+                    break
+                here, there = here.above, there.above
+
+    def rules(self) -> list[RenameSuggestion]:
+        """Return the rules."""
+        found: dict[_Scope, tuple[_Scope, int]] = {}
+        queue: list[tuple[_Scope, _Scope | None]] = [(self._source.scopes[0], None)]
+        for scope, moved in queue:
+            # Where the scope goes if nothing is said of it.
+            votes = self._votes.get(scope)
+            best = moved
+            if votes is not None:
+                other, count = max(votes.items(), key=lambda each: (each[1], each[0] is moved))
+                if other is not moved and self._can_move(scope, other):
+                    found[scope] = other, count
+                    best = other
+            queue += [
+                (child, None if best is None else best.children.get(name))
+                for name, child in scope.children.items()
+            ]
+        return [
+            RenameSuggestion(scope.path(), other.path(), count)
+            for scope, (other, count) in found.items()
+        ]
+
+    def _can_move(self, scope: _Scope, other: _Scope) -> bool:
+        return not scope.stays and not self._exists(other.path())
+
+
+def _owner_rules(findings: Findings, rules: Iterable[RenameSuggestion]) -> list[RenameSuggestion]:
+    """Return rules for optimizers whose slot variables wait while others get nothing."""
+    moved = {rule.old: rule.new for rule in rules}
+    places = {row.path: row.target_path for row in findings.matched}
+    lacking: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for one in findings.unmatched:
+        variable, mark, rest = one.path.partition(_SLOT)
+        if mark:
+            owner, _, name = rest.rpartition("/")
+            lacking[variable, name].append(owner)
+    votes: Counter[tuple[str, str]] = Counter()
+    for row in findings.unresolved if lacking else ():
+        variable, mark, rest = row.path.partition(_SLOT)
+        if mark:
+            owner, _, name = rest.rpartition("/")
+            variable = places.get(variable) or _moved(variable, moved)
+            votes.update((owner, other) for other in lacking.get((variable, name), ()))
+    ours = Counter(owner for owner, _ in votes)
+    theirs = Counter(other for _, other in votes)
+    return [
+        RenameSuggestion(owner, other, count)
+        for (owner, other), count in votes.items()
+        if ours[owner] == theirs[other] == 1
+        and other not in (owner, _moved(owner, moved))
+        and owner
+        and other
+    ]
+
+
+def _moved(path: str, rules: Mapping[str, str]) -> str:
+    """Return a path after the rules: the longest that fits decides."""
+    scope = path
+    while scope:
+        if scope in rules:
+            return rules[scope] + path[len(scope) :]
+        scope = scope.rpartition("/")[0]
+    return path

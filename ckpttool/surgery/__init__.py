@@ -11,6 +11,7 @@ binds its name in the package.
 plan        the checkpoint to be written, with the list of changes
 values      what a plan computes in place of bytes of its source
 rules       rename rules, and the first of many that matches a name
+layouts     values in another layout, and plans by a map
 maps        maps: files of rules for tensors, with the layouts that they change
 tables      rename tables that come with the package
 renaming    renaming the tensors of a plan
@@ -35,6 +36,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ckpttool.surgery.edits.casting import cast
     from ckpttool.surgery.flattening import flatten
+    from ckpttool.surgery.layouts import apply_map
     from ckpttool.surgery.like.reference import follow
     from ckpttool.surgery.maps import read_map
     from ckpttool.surgery.plan import Change, Plan
@@ -63,6 +65,7 @@ __all__ = [
     "StripPrefixRule",
     "SubstituteRule",
     "TensorRule",
+    "apply_map",
     "cast",
     "flatten",
     "follow",
@@ -87,6 +90,7 @@ _HOMES = {
     "StripPrefixRule": "rules",
     "SubstituteRule": "rules",
     "TensorRule": "rules",
+    "apply_map": "layouts",
     "cast": "edits.casting",
     "flatten": "flattening",
     "follow": "like.reference",

@@ -90,7 +90,7 @@ def promote_averages(plan: Plan) -> Plan:
     note = f"averages took the place of {len(pairs)} {weights}"
     if alone:
         note += f"; without an average: {listed(alone)}"
-    return _checked(replace(plan, tensors=tensors).with_notes(note))
+    return refuse_collisions(replace(plan, tensors=tensors).with_notes(note))
 
 
 def _averages_by_weight(plan: Plan) -> dict[str, str]:
@@ -145,7 +145,7 @@ def _rename_keys(plan: Plan, rules: Sequence[RenameRule], *, strict: bool) -> Pl
     _refuse_dead(rules, used, [tensor.key for tensor in plan.tensors])
     if strict and unmatched:
         raise SelectionError(f"no rule matches {listed(unmatched)}", path=plan.source.prefix)
-    return _checked(replace(plan, tensors=tuple(tensors)))
+    return refuse_collisions(replace(plan, tensors=tuple(tensors)))
 
 
 def _rename_objects(
@@ -172,7 +172,7 @@ def _rename_objects(
         alone = [name for name in own if name not in matched and name != _SAVE_COUNTER[1]]
         if alone:
             raise SelectionError(f"no rule matches {listed(alone)}", path=plan.source.prefix)
-    moved = _checked(refuse_disputes(follow_graph(plan, graph, move_edges(graph, moves))))
+    moved = refuse_collisions(refuse_disputes(follow_graph(plan, graph, move_edges(graph, moves))))
     return with_edge_notes(moved, graph)
 
 
@@ -278,8 +278,13 @@ def _refuse_dead(
         raise SelectionError(f"the rule '{rule.text}' matches nothing{hint}")
 
 
-def _checked(plan: Plan) -> Plan:
-    """Return the plan if all keys are different."""
+def refuse_collisions(plan: Plan) -> Plan:
+    """Return the plan if all keys are different.
+
+    Raises:
+        KeyCollisionError: two tensors have the same.
+        SurgeryError: one has that of the object graph.
+    """
     sources: dict[str, PlannedTensor] = {}
     for tensor in plan.tensors:
         if tensor.key == GRAPH_KEY != tensor.source_key:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ckpttool.api.check import Check, check
     from ckpttool.api.convert_legacy import Conversions, convert_legacy
     from ckpttool.api.diff import CheckpointDiff, diff
+    from ckpttool.api.export import Export, export
     from ckpttool.api.export_meta_json import GraphExport, export_meta_json
     from ckpttool.api.gc import Swept, gc
     from ckpttool.api.open import OpenCheckpoint, Tensor, open_checkpoint
@@ -71,6 +72,7 @@ __all__ = [
     "Conversions",
     "CorruptError",
     "DestinationError",
+    "Export",
     "FileAccessError",
     "GraphExport",
     "InvalidTensorError",
@@ -94,6 +96,7 @@ __all__ = [
     "checkpoints_iterator",
     "convert_legacy",
     "diff",
+    "export",
     "export_meta_json",
     "gc",
     "get_checkpoint_state",
@@ -121,6 +124,7 @@ _HOMES = {
     "Conversions": "api.convert_legacy",
     "CorruptError": "errors",
     "DestinationError": "errors",
+    "Export": "api.export",
     "FileAccessError": "errors",
     "GraphExport": "api.export_meta_json",
     "InvalidTensorError": "errors",
@@ -143,6 +147,7 @@ _HOMES = {
     "checkpoints_iterator": "checkpoint.tf_train",
     "convert_legacy": "api.convert_legacy",
     "diff": "api.diff",
+    "export": "api.export",
     "export_meta_json": "api.export_meta_json",
     "gc": "api.gc",
     "get_checkpoint_state": "checkpoint.tf_train",

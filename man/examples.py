@@ -101,7 +101,8 @@ def run(lines: str, folder: Path) -> subprocess.CompletedProcess[str]:
 
 def is_quiet(lines: str, stderr: str) -> bool:
     """Tell whether there was no complaint; commands that write report what they wrote."""
-    if not re.match(r"ckpt (?:rename|prune|convert-legacy|gc|check .*--update)\b", lines):
+    writers = "rename|prune|convert-legacy|gc|export(?!-)"
+    if not re.match(rf"ckpt (?:{writers}|check .*--update)\b", lines):
         return stderr == ""
     told = stderr.splitlines()
     return (

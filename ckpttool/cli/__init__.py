@@ -9,6 +9,7 @@ writing      shared by the commands that write checkpoints
 ls, show, diff, check, verify           a module per command, named like it
 rename, prune, convert_legacy           those that write checkpoints
 gc                                      the one that deletes checkpoints
+export                                  the one that writes files of other formats
 export_meta_json                        the one for graphs
 help, completion_script                 `ckpt help` and `ckpt completion`
 """

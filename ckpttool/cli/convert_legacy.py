@@ -89,7 +89,7 @@ EXAMPLES = (
     "--max-shard-size",
     metavar="SIZE",
     type=options.ByteSize(),
-    help="Start a new data shard at this size, e.g. 2GiB.",
+    help="Start a new file at this size, e.g. 2GiB.",
 )
 @click.option("-n", "--dry-run", is_flag=True, help=DRY_RUN)
 @click.option("--force", is_flag=True, help="Replace what exists at DST; accept missing assets.")

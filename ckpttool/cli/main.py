@@ -42,6 +42,9 @@ COMMANDS: Mapping[str, CommandEntry] = {
     "diff": CommandEntry("ckpttool.cli.diff", "Show what changed between two checkpoints."),
     "rename": CommandEntry("ckpttool.cli.rename", "Rename tensors and objects."),
     "prune": CommandEntry("ckpttool.cli.prune", "Drop tensors, such as optimizer state."),
+    "export": CommandEntry(
+        "ckpttool.cli.export", "Write tensors to safetensors, npz and npy files."
+    ),
     "export-meta-json": CommandEntry(
         "ckpttool.cli.export_meta_json", "Convert a MetaGraph to JSON and back."
     ),

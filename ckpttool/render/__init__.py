@@ -23,4 +23,5 @@ metajson    the losses in a form of a graph
 surgery     the changes of a plan
 conversion  the results of converting checkpoints and exports
 gc          what a sweep of a folder deletes and keeps
+transfers   tensors written to files of other formats, or taken from them
 """

@@ -39,16 +39,7 @@ def check_destination(plan: Plan, prefix: str, *, generation: Generation, force:
         DestinationError: something exists there, or it is the source itself.
         MissingFileError: there is no folder to write to.
     """
-    folder = os.path.dirname(prefix)
-    if not prefix:
-        raise DestinationError("the path is empty")
-    if not os.path.basename(prefix) or os.path.isdir(prefix):
-        raise DestinationError("this is a folder; add a name for the checkpoint", path=prefix)
-    if os.path.lexists(folder) and not os.path.isdir(folder):
-        raise DestinationError("not a folder", path=folder)
-    above = os.path.dirname(folder)
-    if above and not os.path.isdir(above):
-        raise MissingFileError("no such folder", path=above)
+    check_location(prefix, "add a name for the checkpoint")
     bundle = [path for path in (index_path(prefix), *find_shards(prefix)) if os.path.lexists(path)]
     legacy = _legacy_at(prefix)
     there = bundle if generation == "V2" else [*bundle, *legacy]
@@ -71,6 +62,41 @@ def check_destination(plan: Plan, prefix: str, *, generation: Generation, force:
         raise DestinationError(
             "TensorFlow would find a checkpoint of format V2 instead", path=prefix
         )
+
+
+def check_location(path: str, hint: str) -> None:
+    """Refuse a path that cannot be that of a file, and one in a folder that cannot be made.
+
+    Args:
+        path: where something is to be written.
+        hint: what to do if it is a folder.
+
+    Raises:
+        DestinationError: it is a folder, or in something that is none.
+        MissingFileError: not even the folder above its own is there.
+    """
+    folder = os.path.dirname(path)
+    if not path:
+        raise DestinationError("the path is empty")
+    if not os.path.basename(path) or os.path.isdir(path):
+        raise DestinationError(f"this is a folder; {hint}", path=path)
+    if os.path.lexists(folder) and not os.path.isdir(folder):
+        raise DestinationError("not a folder", path=folder)
+    above = os.path.dirname(folder)
+    if above and not os.path.isdir(above):
+        raise MissingFileError("no such folder", path=above)
+
+
+def refuse_own_files(plan: Plan, path: str) -> None:
+    """Refuse a path that leads to a file of the source, whatever links lead there.
+
+    Raises:
+        DestinationError: it does.
+    """
+    location = plan.source.location
+    own = [*_files_of(plan.source), *filter(None, (location.meta_path, location.state_path))]
+    if any(_same_name(path, other) or _same_file(path, other) for other in own):
+        raise DestinationError("it is a file of the source itself", path=path)
 
 
 def refuse_in_place(plan: Plan) -> None:

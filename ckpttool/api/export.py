@@ -1,0 +1,314 @@
+"""The tensors of a checkpoint as files of other formats."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from typing import BinaryIO, Literal, TextIO
+
+from ckpttool.api.answer import Answer
+from ckpttool.checkpoint.nearest import quoted, require_one_of
+from ckpttool.checkpoint.open import Checkpoint, opened
+from ckpttool.checkpoint.selection.select import Selector
+from ckpttool.errors import SelectionError, in_arguments
+from ckpttool.interchange.formats import FILE_FORMATS, SAFETENSORS, FileFormat, format_of_path
+from ckpttool.query.source import Source
+from ckpttool.render.console import Terminal
+from ckpttool.render.transfers import (
+    TransferFile,
+    Transferred,
+    TransferredTensor,
+    transfer_document,
+    transfer_line,
+    write_transfer,
+)
+from ckpttool.storage.locks import LOCK_TIMEOUT, Patience
+from ckpttool.storage.paths import StrPath, path_text
+from ckpttool.storage.work import Progress
+from ckpttool.surgery.exporting.choice import Naming, choose_tensors, name_tensors
+from ckpttool.surgery.exporting.write import ExportOptions, ExportWriter
+from ckpttool.surgery.plan import Plan
+
+ExportForm = Literal["safetensors", "npz", "npy"]
+EXPORT_FORMS: tuple[str, ...] = tuple(FILE_FORMATS)
+StringForm = Literal["bytes"]
+STRING_FORMS: tuple[StringForm, ...] = ("bytes",)
+# Where the format has a place for text: what programs of other libraries look for.
+_METADATA: Mapping[str, str] = {"format": "tf"}
+
+
+class Export(Answer):
+    """What became of the tensors of a checkpoint, or would; made by `ckpttool.export`.
+
+    `str()` is the table of the command.
+
+    Attributes:
+        source: the checkpoint.
+        format: name of the format.
+        files: the files, each with `path`, `bytes` (None in a dry run) and `tensors`.
+        index: path of the index of several files.
+        tensors: by name, each with `key`, `stored_name`, `dtype`, `shape`, `kind`, `bytes`, `file`.
+        skipped: names of tensors that were left out, and the reasons.
+        dry_run: whether nothing was written.
+        notes: what the user should know, in words.
+    """
+
+    def __init__(self, done: Transferred) -> None:
+        self._done = done
+
+    @property
+    def source(self) -> Source:
+        """The checkpoint."""
+        return self._done.source
+
+    @property
+    def format(self) -> str:
+        """Name of the format."""
+        return self._done.format
+
+    @property
+    def files(self) -> tuple[TransferFile, ...]:
+        """The files, but for the index of several."""
+        return self._done.files
+
+    @property
+    def index(self) -> str | None:
+        """Path of the index of several files."""
+        return self._done.index
+
+    @property
+    def tensors(self) -> tuple[TransferredTensor, ...]:
+        """The tensors, by their names in the files."""
+        return self._done.tensors
+
+    @property
+    def skipped(self) -> tuple[tuple[str, str], ...]:
+        """Names of tensors that were left out, and the reasons."""
+        return self._done.skipped
+
+    @property
+    def dry_run(self) -> bool:
+        """Whether nothing was written."""
+        return self._done.dry_run
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the user should know, in words."""
+        return self._done.notes
+
+    @property
+    def summary(self) -> str:
+        """In one line what was done, or would be."""
+        return transfer_line(self._done)
+
+    def write_tensors(
+        self, format: str, stream: TextIO, terminal: Terminal, *, by_key: bool = False
+    ) -> None:
+        """Write a row for each tensor.
+
+        Args:
+            format: "json" or one of the row formats.
+            stream: where to.
+            terminal: what `stream` is.
+            by_key: show keys instead of object paths and variable names.
+        """
+        write_transfer(self._done, "export", format, stream, terminal, by_key=by_key)
+
+    def _document(self) -> Mapping[str, object]:
+        return transfer_document(self._done, "export")
+
+    def _write_table(self, stream: TextIO, terminal: Terminal) -> None:
+        self.write_tensors("table", stream, terminal)
+
+    def __repr__(self) -> str:
+        return f"<Export of {self.source.prefix!r}: {self.summary}>"
+
+
+def export(
+    source: StrPath | Checkpoint,
+    output: StrPath | BinaryIO | None = None,
+    patterns: str | Iterable[str] | Selector = (),
+    *,
+    exclude: str | Iterable[str] = (),
+    kinds: str | Iterable[str] = (),
+    all_kinds: bool = False,
+    to: ExportForm | None = None,
+    names: Naming = "path",
+    strings: StringForm | None = None,
+    skip_unsupported: bool = False,
+    metadata: Mapping[str, str] | None = None,
+    max_shard_size: int | None = None,
+    force: bool = False,
+    dry_run: bool = False,
+    lock_timeout: float = LOCK_TIMEOUT,
+    on_wait: Callable[[str], None] | None = None,
+    on_progress: Progress | None = None,
+) -> Export:
+    """Write tensors of a checkpoint to files of another format, as `ckpt export` does.
+
+    Every byte is checked against its crc32c on the way, in bounded memory. Nothing appears before
+    everything is written, synced and read back.
+
+    Args:
+        source: anything that names a checkpoint, or an open one.
+        output: the file to write; its folder is made if necessary, but none above it. An open
+            binary file or pipe gets the bytes as they come. None with `dry_run`.
+        patterns: tensors to export; all without any.
+        exclude: tensors to leave out.
+        kinds: only tensors of these kinds; only weights without any.
+        all_kinds: tensors of every kind.
+        to: "safetensors", "npz" or "npy"; by default as the name of the output ends.
+        names: names in the file: "path" for object paths, or keys where there are none; "variable"
+            for the full names of variables; or "key".
+        strings: "bytes" makes bytes of one width of string tensors, in the formats of NumPy.
+        skip_unsupported: leave out what the format cannot hold, which is an error otherwise.
+        metadata: text by name, for safetensors.
+        max_shard_size: bytes of tensors in a file; more go to several files with an index, as
+            safetensors have it. One tensor may be larger.
+        force: replace what exists.
+        dry_run: write nothing.
+        lock_timeout: seconds to wait for another writer in the folder.
+        on_wait: told, in words, whom it waits for.
+        on_progress: told bytes written and bytes to write.
+
+    Raises:
+        SelectionError: a pattern selects nothing, or arguments contradict each other.
+        KeyCollisionError: two tensors would have one name.
+        UnsupportedError: the format cannot hold a tensor.
+        DestinationError: something exists there already.
+        CkptError: something cannot be read or written. Nothing is left behind.
+
+    >>> done = ckpttool.export("tf_ckpts", "net.safetensors", "net")
+    >>> [tensor.stored_name for tensor in done.tensors]
+    ['net/l1/bias', 'net/l1/kernel']
+    """
+    path = path_text(output) if isinstance(output, (str, os.PathLike)) else None
+    stream = None if isinstance(output, (str, os.PathLike)) else output
+    form = None if to is None else _form(to)
+    misuse = exporting_misuse(
+        form.name if form is not None else None,
+        path,
+        streamed=stream is not None,
+        dry_run=dry_run,
+        kinds=bool(patterns.kinds if isinstance(patterns, Selector) else kinds),
+        all_kinds=all_kinds,
+        strings=strings is not None,
+        metadata=metadata is not None,
+        sharded=max_shard_size is not None,
+    )
+    if misuse is not None:
+        raise SelectionError(in_arguments(misuse))
+    if strings is not None:
+        require_one_of("strings", strings, STRING_FORMS)
+    form = form or (format_of_path(path) if path is not None else None) or SAFETENSORS
+    options = ExportOptions(
+        form,
+        strings=strings is not None,
+        skip_unsupported=skip_unsupported,
+        metadata={**_METADATA, **(metadata or {})},
+        max_shard_size=max_shard_size,
+        force=force,
+        patience=Patience(lock_timeout, on_wait),
+    )
+    selector = Selector.from_patterns(patterns, exclude=exclude, kinds=kinds)
+    with opened(source) as ckpt:
+        plan = choose_tensors(Plan.of(ckpt), selector, all_kinds=all_kinds)
+        named = name_tensors(plan, names)
+        prepared = ExportWriter(plan, named, path, options)
+        sizes: list[int | None] = [None] * len(prepared.files)
+        if not dry_run and path is not None:
+            sizes = list(prepared.write(on_progress))
+        elif not dry_run and stream is not None:
+            prepared.write_to(stream.write, on_progress)
+        return Export(_transferred(prepared, named, sizes, path, dry_run=dry_run, form=form))
+
+
+def exporting_misuse(
+    to: str | None,
+    path: str | None,
+    *,
+    streamed: bool,
+    dry_run: bool,
+    kinds: bool,
+    all_kinds: bool,
+    strings: bool,
+    metadata: bool,
+    sharded: bool,
+) -> str | None:
+    """Return why arguments of `export` do not go together, their names in braces.
+
+    Args:
+        to: the format that was asked for.
+        path: the file to write.
+        streamed: whether the bytes go elsewhere.
+        dry_run: whether nothing is written.
+        kinds: whether kinds are chosen.
+        all_kinds: whether all are.
+        strings: whether the form of strings is chosen.
+        metadata: whether text is given.
+        sharded: whether several files may be written.
+    """
+    if path is None and not streamed and not dry_run:
+        return "give {output}, or {dry_run}"
+    form = FILE_FORMATS.get(to) if to is not None else format_of_path(path or "")
+    if form is None and (path is not None or streamed):
+        endings = quoted(each.ending for each in FILE_FORMATS.values())
+        return f"the format is not clear: give {{to}}, or an output that ends in {endings}"
+    form = form or SAFETENSORS
+    if kinds and all_kinds:
+        return "{kinds} and {all_kinds} contradict each other"
+    if strings and form is SAFETENSORS:
+        return "safetensors has no strings; {strings} is for npz and npy"
+    if metadata and not form.metadata:
+        return "only safetensors has a place for {metadata}"
+    if sharded and not form.shards:
+        return "only safetensors can be several files; {max_shard_size} needs it"
+    if sharded and streamed:
+        return "{max_shard_size} needs a file to write"
+    return None
+
+
+def _form(to: str) -> FileFormat:
+    require_one_of("to", to, tuple(FILE_FORMATS))
+    return FILE_FORMATS[to]
+
+
+def _transferred(
+    prepared: ExportWriter,
+    named: Mapping[str, str],
+    sizes: list[int | None],
+    path: str | None,
+    *,
+    dry_run: bool,
+    form: FileFormat,
+) -> Transferred:
+    """Return what was done, or would be, as data."""
+    plan = prepared.plan
+    by_name = {named[tensor.key]: tensor for tensor in plan.tensors}
+    files = tuple(
+        TransferFile(None if path is None else file.path, size, len(file.tensors))
+        for file, size in zip(prepared.files, sizes, strict=True)
+    )
+    tensors = tuple(
+        TransferredTensor(
+            by_name[each.name].source_key,
+            None if form.one else each.name,
+            each.dtype.name,
+            each.shape,
+            plan.kinds[by_name[each.name].source_key],
+            each.size,
+            shown.path,
+        )
+        for file, shown in zip(prepared.files, files, strict=True)
+        for each in file.tensors
+    )
+    return Transferred(
+        Source.of(plan.source),
+        form.name,
+        files,
+        prepared.index if path is not None else None,
+        tensors,
+        prepared.skipped,
+        dry_run,
+        prepared.notes,
+    )

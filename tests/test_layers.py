@@ -72,8 +72,9 @@ LONGEST = 600
 
 # The classes of `train` have the names that they have in TensorFlow.
 NAMES_OF_TENSORFLOW = {"Checkpoint", "Module", "Variable"}
-# A command and its function, and the same change made to a checkpoint and to a plan.
-TWINS = {"command", "message_class", "prune", "rename", "script"}
+# A command and its function, the same change made to a checkpoint and to a plan, and a plan for
+# files that is one for live objects too.
+TWINS = {"command", "message_class", "prune", "rename", "restore_plan", "script"}
 
 MAP_LINE = re.compile(r"^ *([a-z_0-9]+(?:, [a-z_0-9]+)*) {2,}\S")
 

@@ -20,6 +20,8 @@ restore     restoring a program
 loads       one reading of a checkpoint: what is read, checked and assigned together
 takings     what objects take from a checkpoint, and whether it fits
 reading     values, read and checked as a whole
+plans       what restoring would do, for any program
+planning    live objects as the program of a plan
 status      what a restore has done and has not
 program     a program made of what a checkpoint holds
 views       object graphs of checkpoints and programs, to look at
@@ -66,6 +68,7 @@ if TYPE_CHECKING:
     from ckpttool.train.module import Module
     from ckpttool.train.options import CheckpointOptions
     from ckpttool.train.plain import track
+    from ckpttool.train.plans import restore_plan
     from ckpttool.train.program import load_objects
     from ckpttool.train.slots import SlotOwner
     from ckpttool.train.states import PythonState, TensorState, experimental
@@ -110,6 +113,7 @@ __all__ = [
     "load_objects",
     "load_variable",
     "load_weights",
+    "restore_plan",
     "save_weights",
     "sweep",
     "track",
@@ -147,6 +151,7 @@ _HOMES = {
     "load_objects": "train.program",
     "load_variable": "checkpoint.tf_train",
     "load_weights": "train.checkpoint",
+    "restore_plan": "train.plans",
     "save_weights": "train.checkpoint",
     "sweep": "surgery.retention.execution",
     "track": "train.plain",

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import warnings
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,6 +25,10 @@ from ckpttool.train.status import LoadStatus, NameBasedSaverStatus
 from ckpttool.train.trackable import Trackable, add_edge, edges_at, resume
 from ckpttool.train.variable import Variable
 from ckpttool.train.worker import start, wait_for
+
+if TYPE_CHECKING:
+    from ckpttool.checkpoint.open import Checkpoint as StoredCheckpoint
+    from ckpttool.query.match.plan import MatchMode, RestorePlan
 
 SAVE_COUNTER = "save_counter"
 # Where a checkpoint keeps its own state: not as attributes, which would be tracked.
@@ -272,9 +276,32 @@ class Checkpoint(Module):
         later: Mapping[str, Trackable] | None = None,
     ) -> LoadStatus:
         self.sync()
-        _, attached = self._tracked_root()
-        reserved = [SAVE_COUNTER, *(name for name, _ in attached)] if attached else ()
+        reserved = self._reserved()
         return read_program(save_path, self._tracked_root, options, reserved=reserved, later=later)
+
+    def _reserved(self) -> Collection[str]:
+        """Return the edges that a carried root does not take."""
+        _, attached = self._tracked_root()
+        return [SAVE_COUNTER, *(name for name, _ in attached)] if attached else ()
+
+    def _plan(self, source: StoredCheckpoint, mode: MatchMode, *, skip_slots: bool) -> RestorePlan:
+        """Return what `restore` or `read` would do; nothing changes."""
+        from ckpttool.train.planning import plan_of_trial
+
+        root, attached = self._tracked_root()
+        counter = None
+        if mode == "restore" and self.__dict__.get(_COUNTER) is None:
+            counter = _new_counter()
+            # The edge of a counter that is made beside a root gets nothing by name.
+            attached = [*attached, (SAVE_COUNTER, counter)]
+        return plan_of_trial(
+            source,
+            lambda: (root, attached),
+            mode,
+            skip_slots=skip_slots,
+            reserved=self._reserved(),
+            late=counter if _ROOT in self.__dict__ else None,
+        )
 
     def restore(
         self, save_path: StrPath | None, options: CheckpointOptions | None = None
@@ -294,6 +321,7 @@ class Checkpoint(Module):
             later = {SAVE_COUNTER: _new_counter()}
         status = self._read(save_path, options, later)
         counter = self.save_counter
+        status.mode = "restore"
         if isinstance(status, NameBasedSaverStatus):
             status.optional = counter
         return status

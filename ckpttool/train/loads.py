@@ -28,28 +28,34 @@ if TYPE_CHECKING:
 _numbers = count()
 
 
-class _LiveProgram:
-    """The objects of this process."""
+class LiveProgram:
+    """The objects of this process, as the matching sees them."""
 
     def edges(self, parent: Trackable, path: Callable[[], str]) -> Mapping[str, Trackable]:
+        """Return the edges of an object."""
         try:
             return parent._trackable_edges()
         except ContainerChangedError:
             return edges_at(parent, path())  # raises it with the path
 
     def is_open(self, found: Trackable) -> bool:
+        """Tell whether an object takes all edges and slots that the checkpoint has for it."""
         return isinstance(found, Carried)
 
     def new_object(self) -> Trackable:
+        """Return a new object of that sort."""
         return Carried()
 
     def number(self, found: Trackable) -> int:
+        """Return the number of the newest load that restored an object."""
         return tracking(found).update_number
 
     def takes_slots(self, owner: Trackable, variable: Trackable) -> bool:
+        """Tell whether an object can have slot variables of another."""
         return makes_slots(owner) and isinstance(variable, Variable | Carried)
 
     def slot(self, owner: Trackable, variable: Trackable, name: str) -> Trackable | None:
+        """Return a slot variable if there is one."""
         slot: Trackable | None = owner.get_slot(variable, name)  # type: ignore[attr-defined]
         return slot
 
@@ -66,6 +72,7 @@ class GraphLoad(Load[Trackable]):
     Attributes:
         unused: node ids and names of attributes that the objects of the nodes do not take.
         seconds: objects that were restored under a node that has another object, by `id`.
+        created: nodes of slot variables that were made for it.
     """
 
     def __init__(
@@ -86,6 +93,7 @@ class GraphLoad(Load[Trackable]):
         self.source = source
         self.unused: list[tuple[int, str]] = []
         self.seconds: WeakValueDictionary[int, Trackable] = WeakValueDictionary()
+        self.created: set[int] = set()
 
     @cached_property
     def owned(self) -> dict[int, dict[str, list[str]]]:
@@ -165,7 +173,7 @@ class Transaction:
     """Restores that happen together or not at all."""
 
     def __init__(self) -> None:
-        self._matching: GraphMatch[Trackable] = GraphMatch(_LiveProgram())
+        self._matching: GraphMatch[Trackable] = GraphMatch(LiveProgram())
         self._named: list[tuple[NamedLoad, Trackable]] = []
 
     def enter(self, load: GraphLoad, node_id: int, found: Trackable) -> None:
@@ -215,6 +223,8 @@ class Transaction:
         self._change(unused, missing)
         for wait, taking, slot in zip(waits, of_slots, slots, strict=True):
             wait.load.bound[wait.link.slot_id] = slot
+            if isinstance(wait.load, GraphLoad):
+                wait.load.created.add(wait.link.slot_id)
             state = tracking(slot)
             if state.update_number < wait.load.number:
                 state.update_number = wait.load.number
@@ -302,7 +312,7 @@ class Transaction:
             named.missing[id(found)] = found
 
 
-_PROGRAM = _LiveProgram()
+_PROGRAM = LiveProgram()
 
 
 def _wait(wait: Wait[Trackable]) -> None:

@@ -10,13 +10,12 @@ from ckpttool.errors import NotFoundError
 from ckpttool.storage.paths import StrPath
 from ckpttool.train.loads import GraphLoad, NamedLoad, Transaction
 from ckpttool.train.options import CheckpointOptions
-from ckpttool.train.snapshot import reached_from
+from ckpttool.train.snapshot import ProgramRoot, reached_from
 from ckpttool.train.status import (
     CheckpointLoadStatus,
     InitializationOnlyStatus,
     LoadStatus,
     NameBasedSaverStatus,
-    ProgramRoot,
 )
 from ckpttool.train.trackable import Trackable
 

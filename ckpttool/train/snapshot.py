@@ -6,7 +6,7 @@ on which it was found first. Nothing here recurses.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 # Edges from the root that are not its own.
 Attached = Iterable[tuple[str, Trackable]]
+# Returns the root of a program and those edges.
+ProgramRoot = Callable[[], "tuple[Trackable, Sequence[tuple[str, Trackable]]]"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,30 +5,35 @@ from __future__ import annotations
 import os
 import warnings
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from ckpttool.checkpoint.fitting import ValueSpec
 from ckpttool.checkpoint.nearest import nearest_names
 from ckpttool.errors import UnrestoredError, UnrestoredWarning
 from ckpttool.objects.keys import slot_path
-from ckpttool.train.snapshot import reached_from
+from ckpttool.train.snapshot import ProgramRoot, reached_from
 from ckpttool.train.trackable import Trackable, tracking
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
     from ckpttool.objects.graph import ObjectGraph
+    from ckpttool.query.match.plan import MatchMode, RestorePlan
     from ckpttool.train.loads import GraphLoad, NamedLoad
 
 _SHOWN = 10
 _NOWHERE = "?"
-# Returns the root of a program and the edges from it that are not its own.
-ProgramRoot = Callable[[], "tuple[Trackable, Sequence[tuple[str, Trackable]]]"]
 
 
 class LoadStatus:
-    """What all statuses have."""
+    """What all statuses have.
+
+    Attributes:
+        mode: "restore" if a save counter was made after the load, else "read".
+    """
+
+    mode: MatchMode = "read"
 
     @property
     def unmatched(self) -> tuple[str, ...]:
@@ -86,6 +91,15 @@ class LoadStatus:
     def expect_partial(self) -> Self:
         """Say that not all is to be taken: there is no warning at the end of the restore."""
         return self
+
+    def plan(self) -> RestorePlan:
+        """Return all that the restore has done so far, as data.
+
+        Raises:
+            ContainerChangedError: a container of the program cannot be listed.
+            UnrestoredError: no checkpoint was loaded.
+        """
+        raise self._error("no checkpoint was loaded, so there is no plan")
 
     def _require_loaded(self) -> None:
         """Raise if nothing was loaded at all."""
@@ -177,6 +191,16 @@ class CheckpointLoadStatus(LoadStatus):
         matched = sum(each in self._load.matched for each in valued)
         return _told(self, f"{matched:,} matched, {unresolved:,} unresolved")
 
+    def plan(self) -> RestorePlan:
+        """Return all that the restore has done so far, as data.
+
+        Raises:
+            ContainerChangedError: a container of the program cannot be listed.
+        """
+        from ckpttool.train.planning import plan_of_load
+
+        return plan_of_load(self._load, self._program, self.mode)
+
     def _is_trivial(self) -> bool:
         _objects(self._program)  # as all assertions, it fails where a container was changed
         return len(self._load.matched) <= 1
@@ -233,6 +257,16 @@ class NameBasedSaverStatus(LoadStatus):
     def __repr__(self) -> str:
         missing = [each for each in self._load.missing.values() if each is not self.optional]
         return _told(self, f"restored by name, {len(missing):,} unmatched")
+
+    def plan(self) -> RestorePlan:
+        """Return all that the restore has done so far, as data.
+
+        Raises:
+            ContainerChangedError: a container of the program cannot be listed.
+        """
+        from ckpttool.train.planning import plan_of_named_load
+
+        return plan_of_named_load(self._load, self._program, self.mode)
 
     def _is_trivial(self) -> bool:
         return bool(self._lacking())

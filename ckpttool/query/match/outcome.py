@@ -205,13 +205,14 @@ class _Description(Generic[T]):
         for node_id in gone:
             where = self._created.get(node_id, _NOWHERE)
             self._add_matched(node_id, where, self._keys_of(node_id))
+            self.findings.values += node_id in self._created
         for node_id in self._load.unresolved():
             path = self._path(node_id)
             for key in self._keys_of(node_id):
                 row = UnresolvedTensor(path, key, *self._tensors.facts(key))
                 self.findings.unresolved.append(row)
-        self._describe_program(state.lost)
         try:
+            self._describe_program(state.lost)
             self._follow_edges()
         except ContainerChangedError as error:
             self.findings.raising.add("container")

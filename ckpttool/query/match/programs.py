@@ -56,6 +56,9 @@ class PlannedProgram(Program[T], Protocol[T]):
     def variable_name(self, found: T) -> str | None:
         """Return the full name of a variable; None for other objects."""
 
+    def is_reached(self, found: T) -> bool:
+        """Tell whether a load by names comes to an object."""
+
     def refusing(self) -> Sequence[str]:
         """Return the paths of optimizers that raised when they were offered a slot variable."""
 
@@ -105,6 +108,8 @@ class StoredProgram:
             for at in places
         }
         root = dict(columns.children(0))
+        # `Checkpoint(root)` adds an edge from its root to itself.
+        self._has_root = root.get("root") == 0
         self._counter: StoredObject | None = None
         if counting and SAVE_COUNTER not in root:
             self._counter = StoredObject(len(columns))
@@ -184,6 +189,13 @@ class StoredProgram:
         if found is self._counter:
             return SAVE_COUNTER
         return self._columns.full_names[self._columns.attributes_of(found.node_id).start]
+
+    def is_reached(self, found: StoredObject) -> bool:
+        """Tell whether a load by names comes to an object.
+
+        It does not come to a save counter that is made afterwards beside a root.
+        """
+        return found is not self._counter or not self._has_root
 
     def refusing(self) -> Sequence[str]:
         """Return the paths of optimizers that raised when they were offered a slot variable."""

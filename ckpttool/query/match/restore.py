@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import ExitStack
-from typing import TypeAlias
+from typing import TypeAlias, get_args
 
 from ckpttool.checkpoint.locate import NO_VARIABLES, locate
 from ckpttool.checkpoint.open import Checkpoint
@@ -45,20 +45,36 @@ def restore_plan(
     Raises:
         CkptError: one of the files is missing or damaged.
     """
-    if mode not in ("restore", "read"):
-        raise ValueError(f"mode is {mode!r}, not 'restore' or 'read'")
+    checked_mode(mode)
     with ExitStack() as opened:
-        ckpt = source if isinstance(source, Checkpoint) else opened.enter_context(_open(source))
+        if not isinstance(source, Checkpoint):
+            source = opened.enter_context(open_source(source))
         if not isinstance(target, Checkpoint | Lock):
             target = _open_target(target)
             if isinstance(target, Checkpoint):
                 opened.enter_context(target)
         if isinstance(target, Lock):
-            return _into_lock(ckpt, target, mode, skip_slots=skip_slots)
-        return _into_checkpoint(ckpt, target, mode, skip_slots=skip_slots)
+            return _into_lock(source, target, mode, skip_slots=skip_slots)
+        return _into_checkpoint(source, target, mode, skip_slots=skip_slots)
 
 
-def _open(path: StrPath) -> Checkpoint:
+def checked_mode(mode: MatchMode) -> MatchMode:
+    """Return a mode.
+
+    Raises:
+        ValueError: it is none.
+    """
+    if mode not in get_args(MatchMode):
+        raise ValueError(f"mode is {mode!r}, not 'restore' or 'read'")
+    return mode
+
+
+def open_source(path: StrPath) -> Checkpoint:
+    """Open a checkpoint that is to be restored.
+
+    Raises:
+        CkptError: it is missing, or a SavedModel without variables.
+    """
     location = locate(path)
     if location.bare:
         raise NotFoundError(NO_VARIABLES, path=str(path))
@@ -69,7 +85,7 @@ def _open_target(path: StrPath) -> Checkpoint | Lock:
     typed = path_text(path)
     if typed == _LOCK_STREAM or _is_lock(typed):
         return read_lock(typed)
-    return _open(typed)
+    return open_source(typed)
 
 
 def _is_lock(path: str) -> bool:

@@ -52,6 +52,7 @@ def plan_along_edges(
     *,
     mode: MatchMode,
     skip_slots: bool,
+    reserved: Collection[str] = (),
 ) -> RestorePlan:
     """Return what restoring a checkpoint with an object graph would do.
 
@@ -62,8 +63,9 @@ def plan_along_edges(
         target: what the program is.
         mode: how it is restored.
         skip_slots: whether slot variables are left out.
+        reserved: edges that an open root does not take.
     """
-    load: Load[T] = Load(_NEWEST, graph, {}, skip_slots=skip_slots)
+    load: Load[T] = Load(_NEWEST, graph, {}, skip_slots=skip_slots, reserved=reserved)
     matching: GraphMatch[T] = GraphMatch(program)
     changed: ContainerChangedError | None = None
     try:
@@ -152,7 +154,8 @@ def plan_by_name(
         findings.values += len(values)
         if not values or program.is_open(found):
             continue
-        name = program.variable_name(found)
+        reached = program.is_reached(found)
+        name = program.variable_name(found) if reached else None
         one = tensors.described.get(name) if name else None
         if name and one is not None:
             used.add(name)
@@ -162,7 +165,7 @@ def plan_by_name(
                 for spec in values.values()
                 if not spec.fits(one.dtype, tuple(one.shape))
             ]
-        elif mode == "read" or path != SAVE_COUNTER:
+        elif not reached or mode == "read" or path != SAVE_COUNTER:
             findings.unmatched += unmatched(path, values)
             if name:
                 names[path] = name

@@ -8,7 +8,12 @@ from typing import TextIO, overload
 
 from ckpttool.api.answer import Answer
 from ckpttool.checkpoint.open import Checkpoint
-from ckpttool.query.verify.addresses import find_subjects, verify_each
+from ckpttool.query.verify.addresses import (
+    find_folder,
+    find_subjects,
+    state_treatment,
+    verify_each,
+)
 from ckpttool.query.verify.report import Report, Subject, VerifyVerdict, worst_verdict
 from ckpttool.render.console import Terminal
 from ckpttool.render.verify import verify_document, write_reports
@@ -67,6 +72,8 @@ def verify(
     fast: bool = False,
     strict: bool = False,
     jobs: int | None = None,
+    repair_state: bool = False,
+    dry_run: bool = False,
     on_progress: Progress | None = None,
 ) -> Verification:
     """Verify the checkpoints at a path, as `ckpt verify` does.
@@ -80,9 +87,14 @@ def verify(
             descriptions of the tensors.
         strict: count warnings as damage.
         jobs: how many threads may read; by default one for each processor.
+        repair_state: write the state file of the folder anew if it is missing or wrong: its latest
+            is the newest sound checkpoint, and it lists all that are sound. The `health` of the
+            last report tells what was done.
+        dry_run: with `repair_state`, only tell what would be written.
         on_progress: called now and then with the bytes read of one checkpoint, and their total.
 
     Raises:
+        ChangedError: another process has changed the state file that was to be written.
         MissingFileError: there is no such checkpoint.
         FileAccessError: the checkpoint cannot be read.
         UnsupportedError: it is of a version that cannot be verified.
@@ -92,9 +104,12 @@ def verify(
     ('ok', 15, ())
     """
     if isinstance(path, Checkpoint):
+        if repair_state:
+            raise TypeError("repair_state takes the path of a folder, not an open checkpoint")
         at = path.location
         subjects = [Subject(at.typed, at.prefix, location=at)]
     else:
-        subjects = find_subjects(path)
-    reports = verify_each(subjects, fast=fast, jobs=jobs, on_progress=on_progress)
+        subjects = (find_folder if repair_state else find_subjects)(path)
+    repair = state_treatment(repair=repair_state, dry_run=dry_run)
+    reports = verify_each(subjects, fast=fast, jobs=jobs, on_progress=on_progress, repair=repair)
     return Verification(reports, fast=fast, strict=strict)

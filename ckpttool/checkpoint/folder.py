@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -93,6 +93,13 @@ class CheckpointFiles:
     def address(self) -> str:
         """The path to type for it."""
         return self.prefix + V1_MARK if self.shadowed else self.prefix
+
+    @property
+    def state_name(self) -> str:
+        """How a state file in the folder names it: of several V1 files the pattern."""
+        if self.generation == "V1" and self.shard_counts:
+            return naming.shard_pattern(self.name, len(self.files))
+        return self.name
 
     @property
     def step(self) -> int | None:
@@ -262,6 +269,16 @@ def by_time(files: CheckpointFiles) -> tuple[float, int, str]:
 def stem_of(name: str) -> str:
     """Return the name of a checkpoint without its step: that of all which one program saved."""
     return _STEP.sub("", name)
+
+
+def have_one_name(checkpoints: Iterable[CheckpointFiles]) -> bool:
+    """Tell whether the names of checkpoints differ by their steps alone."""
+    return len({stem_of(files.name) for files in checkpoints}) == 1
+
+
+def oldest_first(checkpoints: Sequence[CheckpointFiles]) -> list[CheckpointFiles]:
+    """Return checkpoints by step if they have one name, else by the time they were saved."""
+    return sorted(checkpoints, key=by_step if have_one_name(checkpoints) else by_time)
 
 
 def folders_with_checkpoints(folder: str) -> Iterator[str]:

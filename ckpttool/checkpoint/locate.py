@@ -29,14 +29,13 @@ from ckpttool.checkpoint.folder import (
     CheckpointFiles,
     Finder,
     FoundFiles,
-    by_step,
-    by_time,
     file_status,
     find_checkpoint,
     folders_with_checkpoints,
+    have_one_name,
     is_regular,
     list_checkpoints,
-    stem_of,
+    oldest_first,
 )
 from ckpttool.checkpoint.generation import Generation, table_generation
 from ckpttool.checkpoint.nearest import listed, nearest, quoted
@@ -270,12 +269,11 @@ def _without_state(typed: str, checkpoints: list[CheckpointFiles]) -> Location:
 
     Of one name the highest step is taken, of several names what was saved last.
     """
-    one_name = len({stem_of(files.name) for files in checkpoints}) == 1
-    order = by_step if one_name else by_time
-    chosen, *others = sorted(checkpoints, key=order, reverse=True)
+    *others, chosen = oldest_first(checkpoints)
+    others.reverse()
     warnings: tuple[str, ...] = ()
     if others:
-        which = "highest step" if one_name else "newest checkpoint"
+        which = "highest step" if have_one_name(checkpoints) else "newest checkpoint"
         rest = listed(os.path.basename(files.address) for files in others)
         name = os.path.basename(chosen.address)
         warnings = (f"'{typed}' has no state file; took the {which}, '{name}', not {rest}",)

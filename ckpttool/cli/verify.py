@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import click
 
 from ckpttool.cli import options
 from ckpttool.cli.failures import DONE, FAILED, NEGATIVE, complain
 from ckpttool.errors import CkptError
-from ckpttool.query.verify.addresses import find_subjects, verify_each
+from ckpttool.query.verify.addresses import (
+    find_folder,
+    find_subjects,
+    state_treatment,
+    verify_each,
+)
 from ckpttool.query.verify.report import Report, Subject
 from ckpttool.render import humanize
 from ckpttool.render import verify as render
@@ -22,6 +27,7 @@ EXAMPLES = (
     ("ckpt verify ckpts --fast", "Only indexes and file sizes."),
     ("ckpt verify ckpts --strict --json", "Warnings count as damage; output for programs."),
     ("ckpt verify saved_model -j 4", "A SavedModel, with four threads."),
+    ("ckpt verify ckpts --repair-state", "Write a missing or wrong state file anew."),
 )
 
 
@@ -29,6 +35,14 @@ EXAMPLES = (
 @options.path_argument("paths", metavar="PATH...", nargs=-1)
 @click.option("--fast", is_flag=True, help="Check only indexes and file sizes; read no data.")
 @click.option("--strict", is_flag=True, help="Fail on warnings too.")
+@click.option(
+    "--repair-state",
+    is_flag=True,
+    help="Write the state file of a folder anew if it is missing or wrong.",
+)
+@click.option(
+    "-n", "--dry-run", is_flag=True, help="With --repair-state, only print what would be written."
+)
 @options.jobs_option("Read")
 @options.keys_option
 @options.format_options()
@@ -38,6 +52,8 @@ def command(
     paths: tuple[str, ...],
     fast: bool,
     strict: bool,
+    repair_state: bool,
+    dry_run: bool,
     jobs: int | None,
     by_key: bool,
     format: str,
@@ -47,13 +63,28 @@ def command(
     Reads every byte of index and data. For a folder, checks all checkpoints in it and reports
     files that belong to none. Exit code 0: sound, 1: damage, 2: something could not be checked.
     """
+    if dry_run and not repair_state:
+        raise click.UsageError("-n goes with --repair-state; all else reads files")
+    repair = state_treatment(repair=repair_state, dry_run=dry_run)
+    if repair == "write":
+        from ckpttool.cli.writing import end_cleanly  # else nothing is written
+
+        end_cleanly()
     codes: list[int] = []
     bar = settings.progress("verifying")
 
     def reports() -> Iterator[Report]:
-        subjects = _subjects(settings, paths, codes)
+        find = find_folder if repair_state else find_subjects
+        subjects = _subjects(settings, paths, codes, find)
         start = time.perf_counter()
-        for report in verify_each(subjects, fast=fast, jobs=jobs, on_progress=bar):
+        for report in verify_each(
+            subjects,
+            fast=fast,
+            jobs=jobs,
+            on_progress=bar,
+            repair=repair,
+            on_wait=settings.tell,
+        ):
             bar.clear()
             codes.append(_code(report, strict=strict))
             if report.kind == "checkpoint" and not fast:
@@ -79,7 +110,10 @@ def command(
 
 
 def _subjects(
-    settings: options.Settings, paths: tuple[str, ...], codes: list[int]
+    settings: options.Settings,
+    paths: tuple[str, ...],
+    codes: list[int],
+    find: Callable[[str], list[Subject]],
 ) -> Iterator[Subject]:
     """Yield what is to be verified; of several paths one that is wrong does not stop the rest.
 
@@ -88,7 +122,7 @@ def _subjects(
     seen: set[tuple[str, str]] = set()
     for path in paths:
         try:
-            subjects = find_subjects(path)
+            subjects = find(path)
         except CkptError as error:
             if len(paths) == 1:
                 raise

@@ -14,6 +14,7 @@ from ckpttool.query.grouping import fold_scopes
 from ckpttool.query.rows import telling_name
 from ckpttool.query.source import TensorNames
 from ckpttool.query.verify.findings import Finding
+from ckpttool.query.verify.repair import FolderHealth, StateRepair
 from ckpttool.query.verify.report import VERIFY_VERDICTS, Report, VerifyVerdict, worst_verdict
 from ckpttool.render import humanize
 from ckpttool.render.cells import Column, Printed
@@ -130,6 +131,7 @@ def report_document(report: Report, *, strict: bool) -> dict[str, object]:
         "data_read": not report.fast,
         "bytes_read": report.bytes_read,
         "findings": [_finding_document(each, report) for each in report.findings],
+        "health": None if report.health is None else asdict(report.health),
     }
 
 
@@ -194,8 +196,13 @@ def _rows(report: Report, show: _Shown, *, strict: bool) -> Iterator[tuple[objec
         None,
         None,
         None,
-        Printed("; ".join([*_diagnosed(report), _summary(report)])),
+        Printed("; ".join([*_diagnosed(report), _summary(report), *_repaired(report)])),
     )
+
+
+def _repaired(report: Report) -> list[str]:
+    repair = None if report.health is None else report.health.repair
+    return [] if repair is None else [_repair(repair)]
 
 
 def _diagnosed(report: Report) -> list[str]:
@@ -233,7 +240,7 @@ def _write_for_people(
         verdict = report.judged(strict=strict)
         if report.kind == "checkpoint":
             verdicts.append(verdict)
-        elif not report.findings:
+        elif not report.findings and not _has_news(report, everything=everything):
             continue
         _write_head(report, verdict, stream, terminal)
         groups: dict[str, list[Finding]] = {}
@@ -250,10 +257,39 @@ def _write_for_people(
             if not everything and len(found) > _MAX_OF_A_KIND:
                 text = f"  and {len(found) - _MAX_OF_A_KIND} more {code}; -v lists all of them"
                 write_prose(text, stream, terminal, style="dim")
+        if report.health is not None:
+            _write_health(report.health, stream, terminal)
     if len(verdicts) > 1:
         counts = [f"{verdicts.count(each)} {each}" for each in VERIFY_VERDICTS if each in verdicts]
         text = f"{humanize.counted(len(verdicts), 'checkpoint')}: {', '.join(counts)}"
         write_prose(text, stream, terminal, style="dim")
+
+
+def _has_news(report: Report, *, everything: bool) -> bool:
+    health = report.health
+    return health is not None and bool(health.repair or (everything and health.remedies))
+
+
+def _write_health(health: FolderHealth, stream: TextIO, terminal: Terminal) -> None:
+    """Write what can be mended, or was."""
+    if health.repair is not None:
+        write_prose(f"  {_repair(health.repair)}", stream, terminal, style="bold")
+    for each in health.remedies:
+        write_prose(f"  {printable(each.message)}", stream, terminal)
+        if each.command is not None:
+            # In one piece, to be copied.
+            stream.write(f"    {terminal.style(printable(each.command), 'cyan')}\n")
+
+
+def _repair(repair: StateRepair) -> str:
+    name = printable(os.path.basename(repair.state))
+    if not repair.needed:
+        return f"the state file '{name}' is sound and stays as it is"
+    if repair.latest is None:
+        return f"the state file '{name}' cannot be repaired: there is no sound checkpoint to name"
+    verb = "now names" if repair.done else "would name"
+    count = humanize.counted(len(repair.listed), "checkpoint")
+    return f"the state file '{name}' {verb} '{printable(repair.latest)}' as the latest of {count}"
 
 
 def _write_head(report: Report, verdict: VerifyVerdict, stream: TextIO, terminal: Terminal) -> None:

@@ -30,7 +30,7 @@ SAME_IN_OTHER_WORDS = {
     "--to",
 }
 # Of another meaning, as in other programs: `git clean -n` and `-f`, and a number to keep.
-APART = {("gc", "--force"), ("gc", "--keep"), ("gc", "--dry-run")}
+APART = {("gc", "--force"), ("gc", "--keep"), ("gc", "--dry-run"), ("verify", "--dry-run")}
 
 
 def options() -> dict[str, dict[str, click.Option]]:

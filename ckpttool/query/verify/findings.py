@@ -85,6 +85,7 @@ CODES: Mapping[str, Severity] = {
     "same-name": "warning",
     "state-gone": "warning",
     "state-moved": "warning",
+    "state-damaged": "warning",
     "state-marked": "warning",
     "state-not-a-file": "warning",
     "state-absolute": "warning",

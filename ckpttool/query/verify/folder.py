@@ -69,6 +69,8 @@ def diagnose_folder(findings: Sequence[Finding]) -> Diagnosis | None:
         return Diagnosis("state", "the state file names a latest checkpoint that is not here")
     if "state-unreadable" in codes:
         return Diagnosis("state", "the state file cannot be read")
+    if "state-damaged" in codes:
+        return Diagnosis("state", "the state file names a latest checkpoint that is damaged")
     if "orphan" in codes:
         return Diagnosis("unfinished", "an index is missing: a save or a copy that did not finish")
     if "leftover" in codes:

@@ -10,6 +10,7 @@ from ckpttool.checkpoint.folder import CheckpointFiles
 from ckpttool.checkpoint.locate import Location, location_of
 from ckpttool.query.source import Source
 from ckpttool.query.verify.findings import Diagnosis, Finding, Severity
+from ckpttool.query.verify.repair import FolderHealth
 
 ReportKind = Literal["checkpoint", "folder", "graph"]
 VerifyVerdict = Literal["ok", "structure-ok", "unchecked", "damaged"]
@@ -63,6 +64,7 @@ class Report:
         fast: whether the data were left unread.
         findings: all of them.
         diagnosis: what happened, if the findings tell.
+        health: of a folder, what can be mended.
     """
 
     path: str
@@ -74,6 +76,7 @@ class Report:
     fast: bool
     findings: tuple[Finding, ...]
     diagnosis: Diagnosis | None = None
+    health: FolderHealth | None = None
 
     def count(self, severity: Severity) -> int:
         """Return how many findings are of a severity."""

@@ -15,6 +15,7 @@ from ckpttool.checkpoint.folder import (
     by_time,
     list_checkpoints,
     name_here,
+    oldest_first,
     stem_of,
 )
 from ckpttool.checkpoint.locate import EXPORT_META, graph_file_of, saved_model_of
@@ -205,8 +206,9 @@ class _Planner:
                 active.update({name: pool[name] for name in sweep.active if name in times})
         deleted = [self.here[name] for name in going]
         state = None
-        if self.state is not None and (going or preserved):
-            state = self._new_state(names, active, {*going, *preserved}, latest, last_preserved)
+        if self.state is not None and latest is not None and (going or preserved):
+            last, leaving = self.here[latest], {*going, *preserved}
+            state = self._new_state(names, active, leaving, last, last_preserved)
         self._note(names, deleted)
         return RetentionPlan(
             self.folder,
@@ -235,8 +237,7 @@ class _Planner:
         repair = "; `ckpt verify FOLDER --repair-state` names one that is whole"
         if self.state is None:
             usable = [self.here[name] for name in self.whole]
-            one_name = len({stem_of(each.name) for each in usable}) == 1
-            return max(usable, key=by_step if one_name else by_time).name if usable else None
+            return oldest_first(usable)[-1].name if usable else None
         path = os.path.join(self.folder, STATE_NAME)
         named = self.state.model_checkpoint_path
         if not named:
@@ -289,7 +290,7 @@ class _Planner:
         names: Mapping[str, str | None],
         active: Mapping[str, float],
         leaving: set[str],
-        latest: str | None,
+        latest: CheckpointFiles,
         last_preserved: float,
     ) -> CheckpointState:
         """Return the state file of what stays, with relative paths."""
@@ -301,11 +302,11 @@ class _Planner:
                 continue
             ordered_anew = self.policy.unlisted and name in active
             if name in self.here and name not in leaving and not ordered_anew:
-                paths[name] = when
+                paths[self.here[name].state_name] = when
         paths.update(active)
-        last = latest or ""
+        last = latest.state_name
         if last not in paths:
-            paths[last] = min(self.here[last].modified, self.now)
+            paths[last] = min(latest.modified, self.now)
         if active and self.policy.unlisted:
             # A manager forgets what is not newer than the last one that was preserved.
             oldest = min(active.values())

@@ -527,6 +527,7 @@ ELSEWHERE = {
     "index-missing",
     "metagraph-not-read",
     "same-name",
+    "state-damaged",
     "state-marked",
     "state-moved",
     "state-not-a-file",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import BinaryIO, Literal, TextIO
 
 from ckpttool.api.answer import Answer
@@ -25,6 +26,7 @@ from ckpttool.render.transfers import (
 from ckpttool.storage.locks import LOCK_TIMEOUT, Patience
 from ckpttool.storage.paths import StrPath, path_text
 from ckpttool.storage.work import Progress
+from ckpttool.surgery.edits.casting import cast as cast_tensors
 from ckpttool.surgery.exporting.choice import Naming, choose_tensors, name_tensors
 from ckpttool.surgery.exporting.write import ExportOptions, ExportWriter
 from ckpttool.surgery.plan import Plan
@@ -134,6 +136,8 @@ def export(
     all_kinds: bool = False,
     to: ExportForm | None = None,
     names: Naming = "path",
+    cast: Mapping[str, str] | None = None,
+    saturate: bool = False,
     strings: StringForm | None = None,
     skip_unsupported: bool = False,
     metadata: Mapping[str, str] | None = None,
@@ -160,6 +164,8 @@ def export(
         to: "safetensors", "npz" or "npy"; by default as the name of the output ends.
         names: names in the file: "path" for object paths, or keys where there are none; "variable"
             for the full names of variables; or "key".
+        cast: other dtypes, by pattern, as `surgery.cast` takes them.
+        saturate: whether what is out of range of such a dtype becomes the nearest that it has.
         strings: "bytes" makes bytes of one width of string tensors, in the formats of NumPy.
         skip_unsupported: leave out what the format cannot hold, which is an error otherwise.
         metadata: text by name, for safetensors.
@@ -173,6 +179,7 @@ def export(
 
     Raises:
         SelectionError: a pattern selects nothing, or arguments contradict each other.
+        SurgeryError: a number is out of range of the dtype that it is cast to.
         KeyCollisionError: two tensors would have one name.
         UnsupportedError: the format cannot hold a tensor.
         DestinationError: something exists there already.
@@ -195,6 +202,7 @@ def export(
         strings=strings is not None,
         metadata=metadata is not None,
         sharded=max_shard_size is not None,
+        saturate=saturate and not cast,
     )
     if misuse is not None:
         raise SelectionError(in_arguments(misuse))
@@ -214,6 +222,8 @@ def export(
     with opened(source) as ckpt:
         plan = choose_tensors(Plan.of(ckpt), selector, all_kinds=all_kinds)
         named = name_tensors(plan, names)
+        if cast:  # its notes are for who restores a checkpoint
+            plan = replace(cast_tensors(plan, cast, saturate=saturate), notes=plan.notes)
         prepared = ExportWriter(plan, named, path, options)
         sizes: list[int | None] = [None] * len(prepared.files)
         if not dry_run and path is not None:
@@ -234,6 +244,7 @@ def exporting_misuse(
     strings: bool,
     metadata: bool,
     sharded: bool,
+    saturate: bool,
 ) -> str | None:
     """Return why arguments of `export` do not go together, their names in braces.
 
@@ -247,6 +258,7 @@ def exporting_misuse(
         strings: whether the form of strings is chosen.
         metadata: whether text is given.
         sharded: whether several files may be written.
+        saturate: whether a cast is to saturate that is not asked for.
     """
     if path is None and not streamed and not dry_run:
         return "give {output}, or {dry_run}"
@@ -263,6 +275,8 @@ def exporting_misuse(
         return "only safetensors has a place for {metadata}"
     if sharded and not form.shards:
         return "only safetensors can be several files; {max_shard_size} needs it"
+    if saturate:
+        return "{saturate} needs {cast}"
     if sharded and streamed:
         return "{max_shard_size} needs a file to write"
     return None

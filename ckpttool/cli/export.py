@@ -20,6 +20,7 @@ from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.checkpoint.selection.select import Selector
 from ckpttool.cli import options
 from ckpttool.cli.writing import DRY_RUN, FORMATS, LOCK_TIMEOUT_OPTION, end_cleanly
+from ckpttool.surgery.edits.casting import parse_cast
 from ckpttool.surgery.exporting.choice import NAMINGS, Naming
 
 EXAMPLES = (
@@ -70,6 +71,18 @@ def _pairs(metadata: tuple[str, ...]) -> dict[str, str]:
     help="Names in the file: object paths (or keys), variable names, or keys.",
 )
 @click.option(
+    "--cast",
+    "casts",
+    metavar="PATTERN=DTYPE",
+    multiple=True,
+    help="Store matching tensors in another dtype, rounded to nearest even.",
+)
+@click.option(
+    "--saturate",
+    is_flag=True,
+    help="With --cast, make what is out of range the nearest number that the dtype has.",
+)
+@click.option(
     "--strings",
     type=click.Choice(STRING_FORMS),
     help="Write string tensors too, as bytes of one width (npz, npy).",
@@ -103,6 +116,8 @@ def command(
     output: str | None,
     to: str | None,
     names: str,
+    casts: tuple[str, ...],
+    saturate: bool,
     strings: str | None,
     skip_unsupported: bool,
     metadata: tuple[str, ...],
@@ -130,6 +145,7 @@ def command(
         strings=strings is not None,
         metadata=bool(metadata),
         sharded=max_shard_size is not None,
+        saturate=saturate and not casts,
     )
     options.refuse_misuse(misuse, output="-o OUT", kinds="--kind")
     if streamed and not dry_run:
@@ -149,6 +165,8 @@ def command(
             all_kinds=all_kinds,
             to=cast("ExportForm | None", to),
             names=cast("Naming", names),
+            cast=dict(map(parse_cast, casts)),
+            saturate=saturate,
             strings=cast("StringForm | None", strings),
             skip_unsupported=skip_unsupported,
             metadata=_pairs(metadata) or None,

@@ -123,6 +123,28 @@ def test_what_a_format_cannot_hold_is_named_at_once(odd: str, tmp_path: Path) ->
     assert done.code == 2  # nothing would be left
 
 
+def test_cast(odd: str, every: str, tmp_path: Path) -> None:
+    out = tmp_path / "x.safetensors"
+    words = ("export", odd, "--all-kinds", "-x", "string", "-o", str(out))
+    casts = ("complex128=complex64", "int4=int8", "uint4=uint8", "float8_*=float32")
+    done = ckpt(*words, *(word for each in casts for word in ("--cast", each)))
+    assert done.code == 0, done.err
+    assert {name: dtype for name, (dtype, _, _) in stored(out).items()} == {
+        "complex128": "complex64",
+        "int4": "int8",
+        "uint4": "uint8",
+        "w": "float32",
+        "float8_e4m3b11fnuz": "float32",
+    }
+    assert stored(out)["int4"][2] == b"\x01\xf8"
+    one = ("export", every, "float64", "--all-kinds", "-o", str(tmp_path / "y.npy"))
+    assert ckpt(*one, "--cast", "float64=float8_e4m3fn").code == 2  # NumPy has none
+    assert ckpt(*one, "--cast", "float64=float16").code == 0
+    np.testing.assert_array_equal(np.load(tmp_path / "y.npy"), EVERY["float64"].astype("float16"))
+    done = ckpt(*one, "--saturate", "--force")
+    assert done.code == 2 and "--saturate needs --cast" in done.err
+
+
 def test_npz_of_numpy_and_strings(odd: str, tmp_path: Path) -> None:
     out = str(tmp_path / "x.npz")
     names = ("string", "complex128", "w")

@@ -28,6 +28,7 @@ _FIXTURES = _ROOT / "fixtures"
 _FOLDERS = {
     "ckpts": "v2/tf2.21/guide_legacy_adam_resumed/tf_ckpts",
     "tf_ckpts": "v2/tf2.21/guide_legacy_adam_resumed/tf_ckpts",
+    "fresh": "v2/tf2.21/guide_new_adam/tf_ckpts",
     "saved_model": "saved_model/tf2.21/tf_keras/model",
     "keras": "v2/tf2.21/keras3_adam",
     "runs": "v1/tf1.15/saver",

@@ -47,6 +47,8 @@ from ckpttool.surgery.writing.recoding.spread import Recoding
 
 NO_DESTINATION = "give {destination}"
 OF_CHECKPOINTS = "options of checkpoints need {to} for an export"
+_ALREADY = "already in that form"
+_OTHER_OBJECTS = "; --like REFERENCE gives it the objects of another program"
 _NUMBER = re.compile(r"-([0-9]{1,18})\Z")
 
 
@@ -165,6 +167,8 @@ class Conversions(Answer):
 class _Wanted:
     to: TargetForm
     like: str | None
+    strict: bool
+    by_order: bool
     rules: tuple[RenameRule, ...]
     recoding: Recoding
     how: WriteOptions
@@ -184,6 +188,8 @@ def convert_legacy(
     *,
     to: TargetForm | None = None,
     like: StrPath | None = None,
+    strict: bool = False,
+    by_order: bool = False,
     rules: Rules = (),
     map: StrPath | None = None,
     table: str | None = None,
@@ -211,6 +217,8 @@ def convert_legacy(
             export. None goes with `dry_run`.
         to: "v2", "v1" or "name-based"; "v2" unless given, and of an export a SavedModel.
         like: an object-based checkpoint, whose objects the tensors become part of.
+        strict: with `like`, refuse to leave out any tensor of the source or of the reference.
+        by_order: with `like`, pair what several places would fit in the order of both programs.
         rules: names, as in `rename`; with `like`, new names are names of the reference.
         map: a file of such rules.
         table: name of a built-in table of rules.
@@ -239,7 +247,9 @@ def convert_legacy(
     if destination is None and not dry_run:
         raise DestinationError(in_arguments(NO_DESTINATION))
     both = shards is not None and max_shard_size is not None
-    misuse = conversion_misuse(to, both=both, like=like is not None)
+    misuse = conversion_misuse(
+        to, both=both, like=like is not None, strict=strict, by_order=by_order
+    )
     if misuse is not None:
         raise SurgeryError(in_arguments(misuse))
     if to is not None:
@@ -251,6 +261,8 @@ def convert_legacy(
     wanted = _Wanted(
         to=to or "v2",
         like=None if like is None else path_text(like),
+        strict=strict,
+        by_order=by_order,
         rules=tuple(known),
         recoding=recoding,
         how=WriteOptions(
@@ -273,18 +285,24 @@ def convert_legacy(
     return _convert_checkpoints(path, typed, wanted)
 
 
-def conversion_misuse(to: str | None, *, both: bool, like: bool) -> str | None:
+def conversion_misuse(
+    to: str | None, *, both: bool, like: bool, strict: bool, by_order: bool
+) -> str | None:
     """Return why arguments of `convert_legacy` do not go together, their names in braces.
 
     Args:
         to: the form.
         both: whether a number of shards and a size are given.
         like: whether a reference is given.
+        strict: whether nothing is to be left out.
+        by_order: whether order may tell.
     """
     if both:
         return "{shards} and {max_shard_size} cannot be combined"
     if like and to not in (None, "v2"):
         return "{like} makes a checkpoint of format V2"
+    if (strict or by_order) and not like:
+        return f"{'{strict}' if strict else '{by_order}'} goes with {{like}}"
     return None
 
 
@@ -312,7 +330,8 @@ def _convert_checkpoints(source: str, typed: str | None, wanted: _Wanted) -> Con
 
         prepared = PreparedTargets(source, output, plan_of, wanted.how)
         if all(each.unchanged for each in prepared.planned):
-            raise SurgeryError("already in that form", path=source)
+            hint = wanted.to == "v2" and like is None and _has_objects(prepared.planned)
+            raise SurgeryError(_ALREADY + _OTHER_OBJECTS * hint, path=source)
         for each in prepared.write(dry_run=wanted.dry_run, on_progress=wanted.on_progress):
             planned = each.planned
             result = ConvertedCheckpoint(
@@ -361,13 +380,23 @@ class _Planned(Planned):
     unchanged: bool
 
 
+def _has_objects(planned: Sequence[_Planned]) -> bool:
+    return any(each.plan.graph is not None for each in planned)
+
+
 def _planned(
     ckpt: Checkpoint, target: WriteTarget, like: Checkpoint | None, wanted: _Wanted
 ) -> _Planned:
     """Return what becomes of a checkpoint."""
     number = _NUMBER.search(target.place)
     plan = plan_conversion(
-        ckpt, wanted.to, like=like, rules=wanted.rules, number=int(number[1]) if number else 1
+        ckpt,
+        wanted.to,
+        like=like,
+        rules=wanted.rules,
+        number=int(number[1]) if number else 1,
+        strict=wanted.strict,
+        by_order=wanted.by_order,
     )
     how = conversion_options(plan, wanted.to, wanted.recoding, wanted.how)
     return _Planned(plan, how, Source.of(ckpt), changes_nothing(plan, how))

@@ -38,6 +38,10 @@ EXAMPLES = (
         "Variables of TensorFlow 1 as objects of a TF2 program.",
     ),
     (
+        "ckpt convert-legacy ckpts/ckpt-10 --like fresh -o out/ckpt-10",
+        "A legacy optimizer's slots for the new one.",
+    ),
+    (
         "ckpt convert-legacy ckpts/ckpt-8 --to name-based -o out/names",
         "Objects of a TF2 program as names of TensorFlow 1.",
     ),
@@ -66,7 +70,15 @@ EXAMPLES = (
     "--like",
     metavar="REFERENCE",
     type=options.CheckpointPath(),
-    help="Make it object-based, with the objects of this checkpoint.",
+    help="Give it the objects of this checkpoint, of the program to load it.",
+)
+@click.option(
+    "--strict", is_flag=True, help="Fail if anything of SRC or REFERENCE would be left out."
+)
+@click.option(
+    "--by-order",
+    is_flag=True,
+    help="With --like, pair what several places would fit in the order of both programs.",
 )
 @click.option(
     "--map",
@@ -115,6 +127,8 @@ def command(
     output: str | None,
     to: str | None,
     like: str | None,
+    strict: bool,
+    by_order: bool,
     maps: tuple[str, ...],
     tables: tuple[str, ...],
     join_slices: bool,
@@ -132,13 +146,15 @@ def command(
     """Convert old checkpoints and exports to today's formats.
 
     V1 checkpoints, big-endian ones and old string tensors become V2 as TensorFlow writes it today;
-    a SessionBundle export becomes a SavedModel; with --like, a name-based checkpoint becomes
-    object-based. A folder means every checkpoint in it.
+    a SessionBundle export becomes a SavedModel; with --like, a checkpoint gets the
+    objects of another program. A folder means every checkpoint in it.
     """
     if output is None and not dry_run:
         options.refuse_misuse(NO_DESTINATION, destination="-o DST")
     both = shards is not None and max_shard_size is not None
-    options.refuse_misuse(conversion_misuse(to, both=both, like=like is not None))
+    options.refuse_misuse(
+        conversion_misuse(to, both=both, like=like is not None, strict=strict, by_order=by_order)
+    )
     given = {"map": maps, "table": tables}
     rules: list[RenameRule] = []
     for name, text in options.in_order(click.get_current_context(), given):
@@ -162,6 +178,8 @@ def command(
             output,
             to=cast("TargetForm | None", to),
             like=like,
+            strict=strict,
+            by_order=by_order,
             rules=rules,
             join_slices=join_slices,
             shards=shards,

@@ -21,6 +21,7 @@ verify      the findings of a verification
 metagraph   the full facts of a graph
 metajson    the losses in a form of a graph
 surgery     the changes of a plan
+placement   how tensors took the places of a reference
 conversion  the results of converting checkpoints and exports
 gc          what a sweep of a folder deletes and keeps
 transfers   tensors written to files of other formats, or taken from them

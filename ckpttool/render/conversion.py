@@ -12,6 +12,7 @@ from ckpttool.render import humanize
 from ckpttool.render.cells import Column
 from ckpttool.render.console import Terminal
 from ckpttool.render.jsonout import write_json
+from ckpttool.render.placement import placed_parts, placement_document
 from ckpttool.render.surgery import (
     Changed,
     change_parts,
@@ -95,6 +96,8 @@ def write_conversions(
         write_json(checkpoints_document(done, dry_run=dry_run, state=state), stream)
     else:
         changed = [_changed(each, dry_run=dry_run) for each in done]
+        # Before it is written, one wants to see where each tensor would go.
+        everything |= dry_run and any(each.plan.placement is not None for each in done)
         write_folder_rows(changed, format, stream, terminal, everything=everything, by_key=by_key)
 
 
@@ -108,6 +111,7 @@ def checkpoints_document(
             "generation": each.generation,
             "style": each.style,
             **plan_members(_changed(each, dry_run=dry_run)),
+            "placement": placement_document(each.plan, each.source),
         }
         for each in done
     ]
@@ -121,7 +125,8 @@ def _changed(done: ConvertedCheckpoint, *, dry_run: bool) -> Changed:
 def checkpoint_line(done: ConvertedCheckpoint, *, dry_run: bool) -> str:
     """Return in one line what became of a checkpoint, or would."""
     told = outcome(None if dry_run else done.receipt, done.prefix)
-    parts = [total_before(done.plan), *_ways(done), *change_parts(done.plan)]
+    plan = done.plan
+    parts = [total_before(plan), *_ways(done), *change_parts(plan), *placed_parts(plan)]
     return f"{done.source.prefix}: {', '.join(parts)}; {told}"
 
 
@@ -135,6 +140,8 @@ def _ways(done: ConvertedCheckpoint) -> list[str]:
         ways.append("from big-endian to little-endian")
     if source.style != done.style:
         ways.append(f"from {source.style}-based to {done.style}-based")
+    elif done.plan.placement is not None and not done.unchanged:
+        ways.append(f"with the objects of {done.plan.placement.reference}")
     return ways or ["already in that form" if done.unchanged else "written anew"]
 
 

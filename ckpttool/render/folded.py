@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from ckpttool.objects.keys import OPTIMIZER_SLOT, object_path, split_key
 from ckpttool.query.diff.results import ScopeMove
-from ckpttool.query.diff.scopes import moves_of, place_of_key, scopes_of
+from ckpttool.query.diff.scopes import TensorPlace, moves_of, place_of_key, scopes_of
 from ckpttool.query.grouping import fold_scopes
 from ckpttool.surgery.edge_notes import silent_edges
 from ckpttool.surgery.plan import Change, Plan
@@ -45,13 +45,20 @@ def fold_moves(moves: Sequence[ScopeMove]) -> tuple[Sequence[ScopeMove], int]:
 def plan_moves(plan: Plan) -> list[ScopeMove]:
     """Return the renames of a plan, each by the widest scope possible."""
     by_key = plan.graph is None or plan.source.object_graph is None
+
+    def place(key: str) -> TensorPlace:
+        if plan.placement is None or by_key:
+            return place_of_key(key, by_key=by_key)
+        # A slot need not be in the place of a slot below its variable.
+        return TensorPlace(_short(key))
+
     renames, staying = [], []
     for tensor in plan.tensors:
-        old = place_of_key(tensor.source_key, by_key=by_key)
+        old = place(tensor.source_key)
         if tensor.key == tensor.source_key:
             staying.append(old)
         else:
-            renames.append((old, place_of_key(tensor.key, by_key=by_key), False))
+            renames.append((old, place(tensor.key), False))
     return moves_of(renames, staying)
 
 

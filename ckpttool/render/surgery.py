@@ -17,6 +17,7 @@ from ckpttool.render.console import Terminal
 from ckpttool.render.folded import ARROW, drop_rows, edge_rows, fold_moves, plan_moves
 from ckpttool.render.jsonout import source_document, write_json, write_jsonl
 from ckpttool.render.names import NameColumns
+from ckpttool.render.placement import PLACED_BY, all_tensors, reason_of
 from ckpttool.render.table import RowFormat, write_rows
 from ckpttool.render.wrap import write_prose
 from ckpttool.surgery.edge_notes import silent_edges
@@ -135,12 +136,15 @@ def _write_change_rows(
     folder: bool,
 ) -> None:
     """Write a row for each tensor that changes, of a folder with the checkpoint that it is in."""
-    changes = [(each, each.plan.changes) for each in done]
+    changes = [(each, all_tensors(each.plan)) for each in done]
+    placed = any(each.plan.placement is not None for each in done)
+    folder &= len(done) > 1 or format != "table" or not placed
     if format == "jsonl":
         write_jsonl(
             (
                 _change_document(change, each)
                 | ({"checkpoint": each.source.prefix} if folder else {})
+                | ({"reason": reason_of(each.plan, change.key)} if placed else {})
                 for each, some in changes
                 for change in some
             ),
@@ -161,10 +165,13 @@ def _write_change_rows(
                 if new is not None and new_paths:
                     new = each.plan.short_name(new)
                 cells = names.cells(each.source.names.row(change.key))
-                yield (*cells, change.action, new, change.kind, change.bytes, *last)
+                why = (reason_of(each.plan, change.key),) if placed else ()
+                yield (*cells, change.action, new, change.kind, change.bytes, *last, *why)
 
     if folder:
         columns += (_CHECKPOINT,)
+    if placed:
+        columns += (PLACED_BY,)
     write_rows(rows(), columns, cast(RowFormat, format), stream, terminal=terminal)
 
 

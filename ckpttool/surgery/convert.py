@@ -30,6 +30,8 @@ def plan_conversion(
     like: Checkpoint | None = None,
     rules: Sequence[RenameRule] = (),
     number: int = 1,
+    strict: bool = False,
+    by_order: bool = False,
 ) -> Plan:
     """Return the plan for a checkpoint in another form.
 
@@ -41,6 +43,8 @@ def plan_conversion(
         rules: new names. A `MoveRule` goes, with `like`, to a full name or an object path there;
             where an object-based checkpoint becomes name-based, from a key or an object path.
         number: of the result among the checkpoints of its program, for the save counter of `like`.
+        strict: with `like`, refuse to leave anything out.
+        by_order: with `like`, take the order of tensors that several places would fit.
 
     Raises:
         SurgeryError: there is no such way.
@@ -53,7 +57,7 @@ def plan_conversion(
     if like is not None:
         if others:
             plan = rename(plan, others)
-        return follow(plan, like, moves, save_counter=number)
+        return follow(plan, like, moves, save_counter=number, strict=strict, by_order=by_order)
     if plan.graph is None and to == "name-based":
         raise SurgeryError("the checkpoint is already name-based", path=source.prefix)
     if plan.graph is None or to == "v2":

@@ -35,13 +35,15 @@ def with_edge_notes(plan: Plan, before: ObjectGraph) -> Plan:
 def silent_edges(plan: Plan) -> list[tuple[str, str | None]]:
     """Return the edges of a plan's source that change although no key shows it.
 
+    A plan that follows a reference has none.
+
     Returns:
         The path of each in the source, and its new path; None if it is removed. Of removed edges
         those below another are left out.
     """
     before, after = plan.source.object_graph, plan.graph
-    if before is None or after is None or not plan.graph_changed:
-        return []
+    if before is None or after is None or not plan.graph_changed or plan.placement is not None:
+        return []  # the graph of a reference is another one, not a changed one
     told = _told(plan)
     found = [(old, new) for old, new in _moved(before, after) if old not in told]
     gone = {old for old, new in found if new is None}

@@ -28,7 +28,20 @@ if TYPE_CHECKING:
     from ckpttool.legacy.records import LegacyEntry
     from ckpttool.surgery.values import NewValue, ValueAction
 
-Action: TypeAlias = "Literal['rename', 'drop'] | ValueAction"
+Action: TypeAlias = "Literal['rename', 'drop', 'keep'] | ValueAction"
+# What told that a tensor belongs to a place of a reference.
+Reason = Literal[
+    "rule",
+    "path",
+    "full name",
+    "name",
+    "shape",
+    "beside",
+    "order",
+    "slot",
+    "counter",
+    "hyper-parameter",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +122,9 @@ class Change:
     """A change of one tensor.
 
     Attributes:
-        action: `"drop"`; `"rename"`, of a tensor that keeps its bytes; else what made its new
-            value: `"set"`, `"cast"`, `"graft"`, `"average"` or `"layout"`.
+        action: `"drop"`; `"rename"`, of a tensor that keeps its bytes; `"keep"`, where what stays
+            is listed too; else what made its new value: `"set"`, `"cast"`, `"graft"`, `"average"`
+            or `"layout"`.
         key: its key in the source.
         new_key: None if it is dropped.
         kind: of the tensor.
@@ -126,6 +140,42 @@ class Change:
     tensor: PlannedTensor | None = field(default=None, repr=False, compare=False)
 
 
+@dataclass(frozen=True, slots=True)
+class EmptyPlace:
+    """A tensor of a reference that nothing of the source is for.
+
+    Attributes:
+        key: its key there.
+        full_name: of the variable; empty for what has none.
+        kind: what it is.
+        dtype: of its elements.
+        shape: of the tensor.
+    """
+
+    key: str
+    full_name: str
+    kind: str
+    dtype: DType
+    shape: Shape
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """How the tensors of a plan took the places of a reference.
+
+    Attributes:
+        reference: the prefix of the reference.
+        reasons: what told the place of each tensor, by source key.
+        full_names: of the variables of the reference, by key.
+        empty: the places that stay without a value.
+    """
+
+    reference: str
+    reasons: Mapping[str, Reason]
+    full_names: Mapping[str, str]
+    empty: tuple[EmptyPlace, ...]
+
+
 @dataclass(frozen=True, repr=False)
 class Plan:
     """The checkpoint to be written.
@@ -137,6 +187,7 @@ class Plan:
         kinds: the kind of each tensor of the source, by source key.
         notes: for the user.
         added: new tensors.
+        placement: of a plan that follows a reference, how it does.
     """
 
     source: Checkpoint
@@ -145,6 +196,7 @@ class Plan:
     kinds: Mapping[str, str]
     notes: tuple[str, ...] = ()
     added: tuple[AddedTensor, ...] = ()
+    placement: Placement | None = None
 
     @classmethod
     def of(cls, source: Checkpoint) -> Plan:

@@ -250,6 +250,8 @@ def test_a_graph_that_cannot_be_read(here: Path) -> None:
         (("new", "-o", "q", "--shards", "0"), "Invalid value for '--shards'", 2),
         (("new", "-o", "q", "--to", "v3"), "Invalid value for '--to'", 2),
         (("new", "-o", "q", "--to", "v1", "--like", "new"), "--like makes a checkpoint of", 2),
+        (("new", "-o", "q", "--strict"), "--strict goes with --like", 2),
+        (("new", "-o", "q", "--by-order"), "--by-order goes with --like", 2),
         (("new", "-o", "q", "--table", "no"), "unknown table 'no'", 1),
         (("new", "-o", "q", "--map", "no"), "no: no such file", 1),
         (("new", "-o", "q"), "new: already in that form", 1),
@@ -354,3 +356,52 @@ def test_v1_is_renamed_and_pruned(here: Path) -> None:
         message="several files cannot be replaced in one step",
     )
     refuse(here, "prune", "pruned", "--drop", "**", "-o", "q", message="")
+
+
+ANOTHER = {"a": {"0": {"w": VARIABLE}, "1": {"w": VARIABLE}}, "s": VARIABLE}
+
+
+def test_objects_of_another_program(tmp_path: Path) -> None:
+    """What goes where is shown before, and written then; nothing in doubt is."""
+    values = {"s": np.zeros(3, np.float32)}
+    object_based(tmp_path / "old", ANOTHER, values=values)
+    other = {"b": ANOTHER["a"], "t": VARIABLE}
+    object_based(tmp_path / "ref", other, values={"t": values["s"]})
+    words = (NAME, "old", "--like", "ref", "-o", "q")
+    refuse(tmp_path, *words, message="could be 'b/0/w', 'b/1/w' of the reference: give rules, or")
+    (tmp_path / "map").write_text("a/0 b/1\n", encoding="utf-8")
+    planned = document(tmp_path, *words[1:], "--map", "map", "-n")
+    (one,) = planned["conversions"]
+    assert one["placement"]["reference"] == "ref"
+    told = [
+        (p["object_path"], p["new_object_path"], p["reason"]) for p in one["placement"]["pairs"]
+    ]
+    assert told == [("a/0/w", "b/1/w", "rule"), ("a/1/w", "b/0/w", "shape"), ("s", "t", "shape")]
+    assert one["placement"]["empty"] == []
+    shown = run(tmp_path, *words, "-n", "--by-order", "--format", "table")
+    assert [line.split() for line in shown.out.splitlines()[1:]] == [
+        ["a/0/w", "rename", "b/0/w", "weight", "8", "B", "order"],
+        ["a/1/w", "rename", "b/1/w", "weight", "8", "B", "order"],
+        ["s", "rename", "t", "weight", "12", "B", "shape"],
+    ]
+    assert "with the objects of ref, 3 renamed, placed by order 2, shape 1; dry run" in shown.err
+    rows = run(tmp_path, *words, "-n", "--by-order", "--format", "jsonl").out.splitlines()
+    assert [json.loads(row)["reason"] for row in rows] == ["order", "order", "shape"]
+    done = run(tmp_path, *words, "--by-order", "--strict", "--format", "table")
+    assert "a → b" in done.out
+    assert "object graph" not in done.out
+    with ckpttool.open_checkpoint(tmp_path / "q") as made:
+        assert {"b/0/w", "b/1/w", "t"} == {*map(made.object_path, made.entries)} - {None}
+    plain = "q: already in that form; --like REFERENCE gives it the objects of another program"
+    refuse(tmp_path, NAME, "q", "-o", "r", message=plain)
+
+
+def test_strict(tmp_path: Path) -> None:
+    object_based(tmp_path / "old", {"w": VARIABLE, "x": VARIABLE}, values={"x": np.int8(1)})
+    object_based(tmp_path / "ref", {"w": VARIABLE})
+    words = (NAME, "old", "--like", "ref", "-n")
+    run(tmp_path, *words)
+    refuse(tmp_path, *words, "--strict", message="old: no place in the reference (1): 'x'")
+    write_v1(tmp_path / "names", {"w": np.zeros(2, np.float32), "v": np.zeros(2)})
+    message = "names: no place in the reference (1): 'v'"
+    refuse(tmp_path, NAME, "names", "--like", "ref", "-n", "--strict", message=message)

@@ -17,7 +17,7 @@ from ckpttool.objects.graph import ObjectGraph
 from ckpttool.objects.keys import GRAPH_KEY, OPTIMIZER_SLOT, object_path, unescape
 from ckpttool.surgery.like.reference import follow
 from ckpttool.surgery.plan import Plan
-from tests.surgery.graphs import Slot, Tree, graph_of
+from tests.surgery.graphs import Slot, Tree, graph_of, holding
 
 VECTOR = np.zeros(2, np.float32)
 STEP = np.int64(7)
@@ -93,12 +93,28 @@ def opened(*prefixes: str) -> Iterator[list[Checkpoint]]:
         yield [stack.enter_context(open_checkpoint(prefix)) for prefix in prefixes]
 
 
-def followed(source: str, reference: str, rules: Mapping[str, str] | None = None) -> Plan:
+def followed(
+    source: str, reference: str, rules: Mapping[str, str] | None = None, **how: bool
+) -> Plan:
     """Return the plan that follows a reference."""
     with opened(source, reference) as (ours, theirs):
-        return follow(Plan.of(ours), theirs, rules or {})
+        return follow(Plan.of(ours), theirs, rules or {}, **how)
 
 
 def placed(plan: Plan) -> dict[str, str]:
     """Return where tensors went, by their source keys: object paths, or keys without one."""
     return {t.source_key: object_path(t.key) or t.key for t in plan.tensors}
+
+
+def check_graph(plan: Plan) -> None:
+    """Check that the graph speaks of the tensors of the plan, of all and of no others."""
+    assert plan.graph is not None
+    keys = {each.key for each in plan.tensors} | {each.key for each in plan.added}
+    claims = plan.graph.claims(keys)
+    assert not (claims.missing or claims.unclaimed or claims.disputed)
+    holders = holding(plan.graph)
+    for node_id, _ in claims.owners.values():
+        assert plan.graph.paths[node_id] is not None
+    for node in plan.graph.nodes:
+        assert node.has_values in (None, node.id in holders)
+        assert all(plan.graph.nodes[slot.slot_id].attributes for slot in node.slots)

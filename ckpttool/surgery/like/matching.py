@@ -10,7 +10,7 @@ from ckpttool.checkpoint.nearest import listed, nearest_names, quoted
 from ckpttool.errors import KeyCollisionError, SelectionError
 from ckpttool.objects.keys import VARIABLE_VALUE
 from ckpttool.surgery.like.places import COUNTERS, Place, Places
-from ckpttool.surgery.plan import Plan, PlannedTensor
+from ckpttool.surgery.plan import Plan, PlannedTensor, Reason
 
 _STEP = "global_step"
 # The powers of Adam's decay rates, which an optimizer of TensorFlow 1 keeps as variables.
@@ -27,10 +27,12 @@ class Matching:
 
     Attributes:
         placed: for each key of the plan that has a place, that place's key.
+        reasons: what told it, by the key of the plan.
     """
 
     def __init__(self, plan: Plan, places: Places) -> None:
         self.placed: dict[str, str] = {}
+        self.reasons: dict[str, Reason] = {}
         self._notes: list[str] = []
         self._plan = plan
         self._places = places
@@ -85,7 +87,7 @@ class Matching:
             if key != old and place.key in self._places.slot_keys:
                 self._later[key] = place.key  # unless its variable tells better
             else:
-                self._take(key, place.key)
+                self._take(key, place.key, "rule")
         for old, new in rules.items():
             if old not in used:
                 raise self._dead_rule(old, new)
@@ -110,10 +112,10 @@ class Matching:
                 continue
             if len(named) > 1:
                 raise self._places.ambiguous(tensor.key, named)
-            self._take(tensor.key, named[0].key)
+            self._take(tensor.key, named[0].key, "full name")
         for key, place_key in self._later.items() if slots else ():
             if key not in self.placed and place_key not in self._takers:
-                self._take(key, place_key)
+                self._take(key, place_key, "rule")
 
     def by_paths(self, *, slots: bool) -> None:
         """Place the tensors that are called by an object path, such as `flatten` gives some.
@@ -131,7 +133,7 @@ class Matching:
                 continue
             alike = (place.entry.dtype, place.entry.shape) == (tensor.dtype, tensor.shape)
             if alike and (place.key in self._places.slot_keys) == slots:
-                self._take(tensor.key, place.key)
+                self._take(tensor.key, place.key, "path")
 
     def by_slots(self) -> None:
         """Place slot variables beside the variables that they belong to."""
@@ -152,7 +154,7 @@ class Matching:
             for position, key in group.members.items() if fitting else ():
                 place = fitting[0].keys.get(position)
                 if place is not None and place not in self._takers:
-                    self._take(key, place)
+                    self._take(key, place, "slot")
                     scaled |= fitting[0].keras and group.numbered and MOMENTUM in group.families
         if scaled:
             self._notes.append(
@@ -163,11 +165,12 @@ class Matching:
     def by_roles(self) -> None:
         """Place the step, and what else optimizers keep, where there is one place for it."""
         for power in _POWERS:
-            self._pair(self._scalars(power), self._places.below(frozenset({power})))
+            found = self._places.below(frozenset({power}))
+            self._pair(self._scalars(power), found, "hyper-parameter")
         self._place_hyper_parameters()
         step = [t for t in self._scalars(_STEP) if t.dtype.name in INTEGERS]
         for names in (frozenset({_STEP}), COUNTERS):
-            if self._pair(step, self._places.below(names)):
+            if self._pair(step, self._places.below(names), "counter"):
                 key = step[0].key
                 self._notes.append(
                     f"the step '{key}' became '{self._places.short_name(self.placed[key])}'"
@@ -183,7 +186,8 @@ class Matching:
                 scopes.setdefault(scope, {})[leaf] = tensor
         found = [each for each in scopes.values() if _ITERATIONS in each and len(each) > 1]
         for leaf, tensor in found[0].items() if len(found) == 1 else ():
-            self._pair([tensor], self._places.below(frozenset({leaf})))
+            reason: Reason = "counter" if leaf == _ITERATIONS else "hyper-parameter"
+            self._pair([tensor], self._places.below(frozenset({leaf})), reason)
 
     def _scalars(self, name: str) -> list[PlannedTensor]:
         """Return the scalars without a place that are called so, in whatever scope."""
@@ -195,21 +199,21 @@ class Matching:
             and tensor.key not in self._ruled
         ]
 
-    def _pair(self, tensors: list[PlannedTensor], places: Iterable[Place]) -> bool:
+    def _pair(self, tensors: list[PlannedTensor], places: Iterable[Place], reason: Reason) -> bool:
         """Place a tensor if it is the only one, and there is but one place that it fits."""
         free = [place for place in places if place.key not in self._takers]
         if len(tensors) != 1 or len(free) != 1:
             return False
         if not is_scalar(free[0].entry, frozenset({tensors[0].dtype.name})):
             return False
-        self._take(tensors[0].key, free[0].key)
+        self._take(tensors[0].key, free[0].key, reason)
         return True
 
     def _is_variable(self, name: str) -> bool:
         place = self.placed.get(name)
         return place is not None and self._places.by_key[place].attribute.name == VARIABLE_VALUE
 
-    def _take(self, key: str, place: str) -> None:
+    def _take(self, key: str, place: str, reason: Reason) -> None:
         other = self._takers.setdefault(place, key)
         if other != key:
             raise KeyCollisionError(
@@ -217,6 +221,7 @@ class Matching:
                 path=self._plan.source.prefix,
             )
         self.placed[key] = place
+        self.reasons[key] = reason
 
     def _dead_rule(self, old: str, new: str) -> SelectionError:
         names = list(self._tensors)

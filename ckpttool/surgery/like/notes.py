@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from ckpttool.checkpoint.kinds.rules import KINDS
 from ckpttool.checkpoint.nearest import listed, nearest_names, quoted
 from ckpttool.objects.keys import attribute_key
 from ckpttool.surgery.like.places import Place, Places
-from ckpttool.surgery.plan import PlannedTensor
+from ckpttool.surgery.plan import Plan, PlannedTensor
 
 # TensorFlow's `restore` creates this variable itself, and needs its value.
 SAVE_COUNTER = attribute_key("save_counter")
@@ -16,25 +16,23 @@ _SHOWN = 5
 
 
 def tensors_left(
-    tensors: Iterable[PlannedTensor],
-    kinds: Mapping[str, str],
-    places: Places,
-    free: Iterable[Place],
+    plan: Plan, tensors: Iterable[PlannedTensor], places: Places, free: Iterable[Place]
 ) -> list[str]:
     """Return a note for each kind of tensors without a place, and for weights near misses.
 
     Args:
+        plan: the plan as it was.
         tensors: those without a place.
-        kinds: what they are, by source key.
         places: the places of the reference.
         free: the places that no tensor took.
     """
     names = [_name_of(place, places) for place in free]
     notes = []
-    for kind, keys in _by_kind((kinds[each.source_key], each.key) for each in tensors):
-        note = f"no place in the reference, left out: {kind} ({len(keys)}): {listed(keys)}"
-        near = {key: nearest_names(key, names) for key in keys[:_SHOWN]} if kind == "weight" else {}
-        hints = [f"near to '{key}': {quoted(found)}" for key, found in near.items() if found]
+    named = ((plan.kinds[each.source_key], plan.short_name(each.key)) for each in tensors)
+    for kind, left in _by_kind(named):
+        note = f"no place in the reference, left out: {kind} ({len(left)}): {listed(left)}"
+        near = {one: nearest_names(one, names) for one in left[:_SHOWN]} if kind == "weight" else {}
+        hints = [f"near to '{one}': {quoted(found)}" for one, found in near.items() if found]
         notes.append("; ".join([note, *hints]))
     return notes
 

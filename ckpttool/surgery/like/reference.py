@@ -1,24 +1,29 @@
-"""Making a name-based checkpoint object-based, like a reference.
+"""Giving a checkpoint the objects of a reference.
 
-The reference is a checkpoint of the program that will load the values. A tensor goes to the
-variable with the same full name (its name in TensorFlow 1), or else to the one with that object
-path. Slots go to the slots of the reference's optimizer for the same variable, the global step to
-its counter. Everything in the resulting graph has a value.
+The reference is a checkpoint of the program that will load the values. A tensor of a name-based
+checkpoint goes to the variable with the same full name (its name in TensorFlow 1), or else to the
+one with that object path; `objects` tells where those of an object-based one go. Slots go to the
+slots of the reference's optimizer for the same variable, the step to its counter. Everything in
+the resulting graph has a value.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from ckpttool.checkpoint.nearest import listed
 from ckpttool.checkpoint.open import Checkpoint
+from ckpttool.coding.text import encode_text
 from ckpttool.errors import SurgeryError
 from ckpttool.objects.drops import drop_attributes, with_values
 from ckpttool.objects.graph import ObjectGraph
+from ckpttool.objects.keys import object_path
 from ckpttool.surgery.like.matching import Matching
 from ckpttool.surgery.like.notes import SAVE_COUNTER, places_left, tensors_left
-from ckpttool.surgery.like.places import Places
-from ckpttool.surgery.plan import AddedTensor, Plan, PlannedTensor
+from ckpttool.surgery.like.objects import ObjectMatching
+from ckpttool.surgery.like.places import Place, Places
+from ckpttool.surgery.plan import AddedTensor, EmptyPlace, Placement, Plan, PlannedTensor
 from ckpttool.surgery.values import int64_value
 
 _NO_RULES: Mapping[str, str] = {}
@@ -31,8 +36,10 @@ def follow(
     rules: Mapping[str, str] = _NO_RULES,
     *,
     save_counter: int = 1,
+    strict: bool = False,
+    by_order: bool = False,
 ) -> Plan:
-    """Return a name-based plan with the object graph and the keys of a reference.
+    """Return a plan with the object graph and the keys of a reference.
 
     Tensors without a place in the reference are dropped, as are its objects without a tensor;
     notes name both.
@@ -41,20 +48,55 @@ def follow(
         plan: the plan.
         reference: an object-based checkpoint. Only its index and object graph are read.
         rules: for tensors whose names do not lead to their place: a mapping from keys, or scopes
-            of keys, to full names, object paths or keys of the reference, or scopes of these. A
-            rule for a variable applies to its slots, too.
+            of keys, to full names, object paths or keys of the reference, or scopes of these. Of
+            an object-based plan, object paths and full names are mapped in the same way. A rule
+            for a variable applies to its slots, too.
         save_counter: how many checkpoints the program has saved, which `Checkpoint.restore` needs
-            if the reference counts them.
+            if the reference counts them; the number of an object-based source goes before.
+        strict: refuse to leave anything out, of the source or of the reference.
+        by_order: pair what several places of an object-based plan would fit in the order that it
+            has in both programs.
 
     Raises:
         SelectionError: a rule matches no tensor, or no place in the reference.
         KeyCollisionError: two tensors would take the same place.
-        SurgeryError: one of the two has the wrong style, no weight gets a value, a tensor differs
-            from its place in dtype or shape, or a name is ambiguous.
+        SurgeryError: the reference is name-based, no weight gets a value, a tensor differs from
+            its place in dtype or shape, or several places could be meant.
     """
-    if plan.graph is not None:
-        raise SurgeryError("already object-based", path=plan.source.prefix)
     places = Places(reference)
+    if plan.graph is None:
+        matching: Matching | ObjectMatching = _of_names(plan, places, rules)
+    else:
+        matching = _of_objects(plan, places, rules, by_order=by_order)
+    tensors = tuple(
+        tensor.called(matching.placed[tensor.key])
+        for tensor in plan.tensors
+        if tensor.key in matching.placed
+    )
+    left = tensors_left(plan, matching.left, places, matching.free)
+    _refuse_without_weights(plan, places, tensors, left)
+    keys = {tensor.key for tensor in tensors}
+    counted = SAVE_COUNTER in places.by_key and SAVE_COUNTER not in keys
+    added = (AddedTensor(SAVE_COUNTER, int64_value(save_counter)),) if counted else ()
+    empty = _empty(places, matching.free)
+    if strict:
+        _refuse_leftovers(plan, matching.left, empty)
+    graph = _emptied(places, {*keys, *(each.key for each in added)})
+    notes = (*matching.notes, *left, *places_left(places, matching.free))
+    sources = {tensor.key: tensor.source_key for tensor in plan.tensors}
+    placement = Placement(
+        reference.prefix,
+        {sources[key]: reason for key, reason in matching.reasons.items()},
+        {key: place.attribute.full_name for key, place in places.by_key.items()},
+        empty,
+    )
+    return replace(plan, tensors=tensors, graph=graph, added=added, placement=placement).with_notes(
+        *notes
+    )
+
+
+def _of_names(plan: Plan, places: Places, rules: Mapping[str, str]) -> Matching:
+    """Return what becomes of the tensors of a name-based plan."""
     matching = Matching(plan, places)
     matching.by_rules(rules)
     matching.by_names(slots=False)
@@ -63,20 +105,56 @@ def follow(
     matching.by_names(slots=True)
     matching.by_paths(slots=True)
     matching.by_roles()
-    tensors = tuple(
-        tensor.called(matching.placed[tensor.key])
-        for tensor in plan.tensors
-        if tensor.key in matching.placed
+    _refuse_unlike(plan, places, matching.placed.items())
+    return matching
+
+
+def _of_objects(
+    plan: Plan, places: Places, rules: Mapping[str, str], *, by_order: bool
+) -> ObjectMatching:
+    """Return what becomes of the tensors of an object-based plan."""
+    matching = ObjectMatching(plan, places)
+    matching.by_rules(rules)
+    matching.by_paths()
+    matching.by_names()
+    matching.by_shapes()
+    if by_order:
+        matching.by_order()
+    matching.by_optimizers()
+    _refuse_unlike(plan, places, [*matching.placed.items(), *matching.unlike()])
+    matching.refuse_doubt()
+    return matching
+
+
+def _empty(places: Places, free: Iterable[Place]) -> tuple[EmptyPlace, ...]:
+    """Return the places without a value; the save counter gets one."""
+    kinds = places.reference.graph_kinds
+    return tuple(
+        EmptyPlace(
+            place.key,
+            place.attribute.full_name,
+            kinds[place.key],
+            place.entry.dtype,
+            place.entry.shape,
+        )
+        for place in free
+        if place.key != SAVE_COUNTER
     )
-    _refuse_unlike(plan, places, matching)
-    left = tensors_left(matching.left, plan.kinds, places, matching.free)
-    _refuse_without_weights(plan, places, tensors, left)
-    keys = {tensor.key for tensor in tensors}
-    counted = SAVE_COUNTER in places.by_key and SAVE_COUNTER not in keys
-    added = (AddedTensor(SAVE_COUNTER, int64_value(save_counter)),) if counted else ()
-    graph = _emptied(places, {*keys, *(each.key for each in added)})
-    notes = (*matching.notes, *left, *places_left(places, matching.free))
-    return replace(plan, tensors=tensors, graph=graph, added=added).with_notes(*notes)
+
+
+def _refuse_leftovers(
+    plan: Plan, left: Sequence[PlannedTensor], empty: Sequence[EmptyPlace]
+) -> None:
+    """Raise `SurgeryError` if a tensor has no place, or a place no tensor."""
+    told = []
+    if left:
+        names = listed([plan.short_name(tensor.key) for tensor in left])
+        told.append(f"no place in the reference ({len(left)}): {names}")
+    if empty:
+        names = listed([object_path(place.key) or place.key for place in empty])
+        told.append(f"no value in the source ({len(empty)}): {names}")
+    if told:
+        raise SurgeryError("; ".join(told), path=plan.source.prefix)
 
 
 def _refuse_without_weights(
@@ -100,17 +178,16 @@ def _refuse_without_weights(
         raise SurgeryError("; ".join([reason, *left]), path=plan.source.prefix)
 
 
-def _refuse_unlike(plan: Plan, places: Places, matching: Matching) -> None:
+def _refuse_unlike(plan: Plan, places: Places, pairs: Iterable[tuple[str, str]]) -> None:
     """Raise `SurgeryError` if a tensor has another dtype or shape than its place."""
+    tensors = {tensor.key: tensor for tensor in plan.tensors}
     unlike = []
-    for tensor in plan.tensors:
-        place = places.by_key.get(matching.placed.get(tensor.key, ""))
-        if place is None:
-            continue
-        ours, theirs = tensor, place.entry
+    for key, place_key in sorted(pairs, key=lambda pair: encode_text(pair[0])):
+        ours, place = tensors[key], places.by_key[place_key]
+        theirs = place.entry
         if (ours.dtype, ours.shape) != (theirs.dtype, theirs.shape):
             unlike.append(
-                f"'{tensor.key}' is {ours.dtype.name} {list(ours.shape)}, but "
+                f"'{plan.short_name(key)}' is {ours.dtype.name} {list(ours.shape)}, but "
                 f"'{places.short_name(place.key)}' of the reference is {theirs.dtype.name} "
                 f"{list(theirs.shape)}"
             )

@@ -20,10 +20,11 @@ from ckpttool.surgery.plan import AddedTensor, Plan
 from ckpttool.surgery.values import int64_value
 from ckpttool.surgery.writing.prepare import prepare
 from tests.support.fixtures import BundleFixture, bundle, bundles
-from tests.surgery.graphs import VARIABLE, Slot, graph_of, holding
+from tests.surgery.graphs import VARIABLE, Slot, graph_of
 from tests.surgery.references import (
     STEP,
     VECTOR,
+    check_graph,
     followed,
     name_based,
     object_based,
@@ -40,20 +41,6 @@ OBJECTS = [fixture for fixture in bundles() if GRAPH_KEY in fixture.tensors]
 
 def slots(*names: str, optimizer: str = "opt", variables: tuple[str, ...] = ("w",)) -> list[Slot]:
     return [(optimizer, variable, name) for name in names for variable in variables]
-
-
-def check_graph(plan: Plan) -> None:
-    """Check that the graph speaks of the tensors of the plan, of all and of no others."""
-    assert plan.graph is not None
-    keys = {each.key for each in plan.tensors} | {each.key for each in plan.added}
-    claims = plan.graph.claims(keys)
-    assert not (claims.missing or claims.unclaimed or claims.disputed)
-    holders = holding(plan.graph)
-    for node_id, _ in claims.owners.values():
-        assert plan.graph.paths[node_id] is not None
-    for node in plan.graph.nodes:
-        assert node.has_values in (None, node.id in holders)
-        assert all(plan.graph.nodes[slot.slot_id].attributes for slot in node.slots)
 
 
 def test_full_names(tmp_path: Path) -> None:
@@ -450,13 +437,10 @@ def test_a_source_without_weights(tmp_path: Path) -> None:
 
 
 def test_wrong_styles(tmp_path: Path) -> None:
-    objects = object_based(tmp_path / "objects", {"w": V})
     names = name_based(tmp_path / "names", ["w"])
     with pytest.raises(SurgeryError, match="the reference has no object graph") as caught:
         followed(names, names)
     assert caught.value.path == names
-    with pytest.raises(SurgeryError, match="already object-based"):
-        followed(objects, objects)
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from ckpttool.checkpoint.open import Checkpoint, opened
 from ckpttool.checkpoint.selection.select import Selector
 from ckpttool.errors import SelectionError, in_arguments
 from ckpttool.interchange.formats import FILE_FORMATS, SAFETENSORS, FileFormat, format_of_path
+from ckpttool.query.diff.renames import save_map
 from ckpttool.query.source import Source
 from ckpttool.render.console import Terminal
 from ckpttool.render.transfers import (
@@ -27,16 +28,19 @@ from ckpttool.storage.locks import LOCK_TIMEOUT, Patience
 from ckpttool.storage.paths import StrPath, path_text
 from ckpttool.storage.work import Progress
 from ckpttool.surgery.edits.casting import cast as cast_tensors
-from ckpttool.surgery.exporting.choice import Naming, choose_tensors, name_tensors
+from ckpttool.surgery.exporting.choice import Naming, choose_tensors, name_by_map, name_tensors
 from ckpttool.surgery.exporting.write import ExportOptions, ExportWriter
+from ckpttool.surgery.maps import read_map_file
 from ckpttool.surgery.plan import Plan
+from ckpttool.surgery.torch_draft import DRAFT_TABLES, draft_for_torch
 
 ExportForm = Literal["safetensors", "npz", "npy"]
 EXPORT_FORMS: tuple[str, ...] = tuple(FILE_FORMATS)
 StringForm = Literal["bytes"]
 STRING_FORMS: tuple[StringForm, ...] = ("bytes",)
-# Where the format has a place for text: what programs of other libraries look for.
-_METADATA: Mapping[str, str] = {"format": "tf"}
+DraftTable = Literal["torch"]
+# What programs of other libraries look for in the text of a file, by the table of the map.
+_FRAMEWORKS = {"torch": "pt"}
 
 
 class Export(Answer):
@@ -136,6 +140,10 @@ def export(
     all_kinds: bool = False,
     to: ExportForm | None = None,
     names: Naming = "path",
+    map: StrPath | Iterable[StrPath] = (),
+    skip_unmatched: bool = False,
+    table: DraftTable | None = None,
+    write_map: StrPath | TextIO | None = None,
     cast: Mapping[str, str] | None = None,
     saturate: bool = False,
     strings: StringForm | None = None,
@@ -164,6 +172,12 @@ def export(
         to: "safetensors", "npz" or "npy"; by default as the name of the output ends.
         names: names in the file: "path" for object paths, or keys where there are none; "variable"
             for the full names of variables; or "key".
+        map: a file, or several, with the names and layouts of the tensors in the file, as
+            `ckpttool.surgery.read_map` reads them. It takes the place of `names`.
+        skip_unmatched: leave out tensors that the map does not name, or that the table has no
+            proposal for, which is an error otherwise.
+        table: "torch" drafts a map to PyTorch, for review. With `write_map` and `dry_run`.
+        write_map: the file for the draft, or an open one.
         cast: other dtypes, by pattern, as `surgery.cast` takes them.
         saturate: whether what is out of range of such a dtype becomes the nearest that it has.
         strings: "bytes" makes bytes of one width of string tensors, in the formats of NumPy.
@@ -204,16 +218,28 @@ def export(
         sharded=max_shard_size is not None,
         saturate=saturate and not cast,
     )
+    maps = [map] if isinstance(map, (str, os.PathLike)) else list(map)
+    misuse = misuse or mapping_misuse(
+        mapped=bool(maps),
+        renamed=names != "path",
+        skip_unmatched=skip_unmatched,
+        drafted=table is not None,
+        kept=write_map is not None,
+        dry_run=dry_run,
+    )
     if misuse is not None:
         raise SelectionError(in_arguments(misuse))
     if strings is not None:
         require_one_of("strings", strings, STRING_FORMS)
+    files = [read_map_file(each) for each in maps]
+    rules = [rule for file in files for rule in file.rules]
     form = form or (format_of_path(path) if path is not None else None) or SAFETENSORS
     options = ExportOptions(
         form,
         strings=strings is not None,
         skip_unsupported=skip_unsupported,
-        metadata={**_METADATA, **(metadata or {})},
+        metadata={"format": _FRAMEWORKS.get(files[0].table or "", "tf") if files else "tf"}
+        | dict(metadata or {}),
         max_shard_size=max_shard_size,
         force=force,
         patience=Patience(lock_timeout, on_wait),
@@ -221,7 +247,18 @@ def export(
     selector = Selector.from_patterns(patterns, exclude=exclude, kinds=kinds)
     with opened(source) as ckpt:
         plan = choose_tensors(Plan.of(ckpt), selector, all_kinds=all_kinds)
-        named = name_tensors(plan, names)
+        if table is not None and write_map is not None:
+            require_one_of("table", table, DRAFT_TABLES)
+            draft = draft_for_torch(ckpt, [tensor.source_key for tensor in plan.tensors])
+            if not skip_unmatched:
+                draft.require_whole()
+            laid_out, named = name_by_map(plan, draft.rules, skip_unmatched=True)
+            plan = replace(laid_out, notes=(*plan.notes, *draft.notes))
+            _save(draft.text, write_map, force=force)
+        elif rules:
+            plan, named = name_by_map(plan, rules, skip_unmatched=skip_unmatched)
+        else:
+            named = name_tensors(plan, names)
         if cast:  # its notes are for who restores a checkpoint
             plan = replace(cast_tensors(plan, cast, saturate=saturate), notes=plan.notes)
         prepared = ExportWriter(plan, named, path, options)
@@ -231,6 +268,46 @@ def export(
         elif not dry_run and stream is not None:
             prepared.write_to(stream.write, on_progress)
         return Export(_transferred(prepared, named, sizes, path, dry_run=dry_run, form=form))
+
+
+def _save(text: str, place: StrPath | TextIO, *, force: bool) -> None:
+    """Write a drafted map to a file, or to one that is open."""
+    if isinstance(place, (str, os.PathLike)):
+        save_map(text, path_text(place), force=force)
+    else:
+        place.write(text)
+
+
+def mapping_misuse(
+    *,
+    mapped: bool,
+    renamed: bool,
+    skip_unmatched: bool,
+    drafted: bool,
+    kept: bool,
+    dry_run: bool,
+) -> str | None:
+    """Return why arguments of `export` about maps do not go together, their names in braces.
+
+    Args:
+        mapped: whether a map is given.
+        renamed: whether other names than object paths are asked for.
+        skip_unmatched: whether tensors without a name are left out.
+        drafted: whether a table is asked for.
+        kept: whether the draft goes to a file.
+        dry_run: whether nothing else is written.
+    """
+    if drafted and not (kept and dry_run):
+        return "a draft is for review: {table} needs {write_map} and {dry_run}"
+    if kept and not drafted:
+        return "{write_map} needs {table}"
+    if drafted and mapped:
+        return "{table} drafts a map; it cannot be combined with {map}"
+    if renamed and (mapped or drafted):
+        return "the names come from the map; {names} has no say"
+    if skip_unmatched and not (mapped or drafted):
+        return "{skip_unmatched} needs {map} or {table}"
+    return None
 
 
 def exporting_misuse(

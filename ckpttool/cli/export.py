@@ -14,14 +14,17 @@ from ckpttool.api.export import (
     StringForm,
     export,
     exporting_misuse,
+    mapping_misuse,
 )
 from ckpttool.checkpoint.locate import locate
+from ckpttool.checkpoint.nearest import require_one_of
 from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.checkpoint.selection.select import Selector
 from ckpttool.cli import options
 from ckpttool.cli.writing import DRY_RUN, FORMATS, LOCK_TIMEOUT_OPTION, end_cleanly
 from ckpttool.surgery.edits.casting import parse_cast
 from ckpttool.surgery.exporting.choice import NAMINGS, Naming
+from ckpttool.surgery.torch_draft import DRAFT_TABLES
 
 EXAMPLES = (
     ("ckpt export ckpts -o model.safetensors", "All weights of the latest checkpoint."),
@@ -71,6 +74,30 @@ def _pairs(metadata: tuple[str, ...]) -> dict[str, str]:
     help="Names in the file: object paths (or keys), variable names, or keys.",
 )
 @click.option(
+    "--map",
+    metavar="FILE",
+    type=click.Path(),
+    multiple=True,
+    help="Give tensors the names and layouts of a map (- for stdin).",
+)
+@click.option(
+    "--skip-unmatched",
+    is_flag=True,
+    help="Leave out tensors that the map or table has no line for.",
+)
+@click.option(
+    "--table",
+    metavar="NAME",
+    multiple=True,
+    help="Draft a map for review; NAME is torch. Needs --write-map and --dry-run.",
+)
+@click.option(
+    "--write-map",
+    metavar="FILE",
+    type=click.Path(),
+    help="Where the draft goes (- for stdout).",
+)
+@click.option(
     "--cast",
     "casts",
     metavar="PATTERN=DTYPE",
@@ -116,6 +143,10 @@ def command(
     output: str | None,
     to: str | None,
     names: str,
+    map: tuple[str, ...],
+    skip_unmatched: bool,
+    table: tuple[str, ...],
+    write_map: str | None,
     casts: tuple[str, ...],
     saturate: bool,
     strings: str | None,
@@ -147,7 +178,17 @@ def command(
         sharded=max_shard_size is not None,
         saturate=saturate and not casts,
     )
+    misuse = misuse or mapping_misuse(
+        mapped=bool(map),
+        renamed=names != "path",
+        skip_unmatched=skip_unmatched,
+        drafted=bool(table),
+        kept=write_map is not None,
+        dry_run=dry_run,
+    )
     options.refuse_misuse(misuse, output="-o OUT", kinds="--kind")
+    for each in table:
+        require_one_of("--table", each, DRAFT_TABLES)
     if streamed and not dry_run:
         if settings.terminal().interactive:
             raise click.UsageError("will not print bytes on a terminal; use -o FILE")
@@ -165,7 +206,11 @@ def command(
             all_kinds=all_kinds,
             to=cast("ExportForm | None", to),
             names=cast("Naming", names),
-            cast=dict(map(parse_cast, casts)),
+            map=map,
+            skip_unmatched=skip_unmatched,
+            table="torch" if table else None,
+            write_map=sys.stdout if write_map == _STDOUT else write_map,
+            cast=dict(parse_cast(each) for each in casts),
             saturate=saturate,
             strings=cast("StringForm | None", strings),
             skip_unsupported=skip_unsupported,
@@ -179,8 +224,10 @@ def command(
         )
         bar.clear()
         # People who let it write want to know that it did; -v and all other forms have each tensor.
-        if not (streamed and not dry_run) and (
-            dry_run or format != "table" or settings.verbosity > 0
+        if (
+            write_map != _STDOUT
+            and not (streamed and not dry_run)
+            and (dry_run or format != "table" or settings.verbosity > 0)
         ):
             done.write_tensors(format, sys.stdout, settings.terminal(), by_key=by_key)
     sys.stdout.flush()

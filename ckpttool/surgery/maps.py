@@ -34,6 +34,7 @@ from ckpttool.tensor.layout import TensorLayout
 
 MAP_SCHEMA = "ckpt.map/2"
 _MAX_MAP_SIZE = 64 << 20
+_MAP_MEMBERS = ("schema", "table", "tensors", "unmatched")
 # The last two are for people: `ckpt export --table` says there how it came to a line.
 _MEMBERS = ("from", "to", "shape", "permute", "reshape", "rule", "note")
 
@@ -51,11 +52,37 @@ class MappedTensor:
     layout: TensorLayout | None
 
 
+@dataclass(frozen=True, slots=True)
+class MapFile:
+    """A map as it was read.
+
+    Attributes:
+        rules: its lines.
+        table: the table that drafted it, if it says so.
+    """
+
+    rules: tuple[MoveRule, ...]
+    table: str | None = None
+
+
 def read_map(path: StrPath) -> list[MoveRule]:
     """Read rules from a file: two columns, a JSON object from old to new name, or `ckpt.map/2`.
 
     Columns are separated by a tab or, in a line without one, by spaces. Empty lines and lines that
     begin with `#` are ignored.
+
+    Args:
+        path: the file, which may be a pipe; "-" is the standard input.
+
+    Raises:
+        MissingFileError, FileAccessError: the file cannot be read.
+        SelectionError: it is none of these; the message names the line.
+    """
+    return list(read_map_file(path).rules)
+
+
+def read_map_file(path: StrPath) -> MapFile:
+    """Read a map, as `read_map` does, with what it says of itself.
 
     Args:
         path: the file, which may be a pipe; "-" is the standard input.
@@ -74,11 +101,13 @@ def read_map(path: StrPath) -> list[MoveRule]:
     except UnicodeDecodeError as error:
         raise SelectionError("the map is not UTF-8", path=path, offset=error.start) from error
     if text.lstrip()[:1] != "{":
-        return [MoveRule(old, new) for old, new in _column_pairs(text, path)]
+        return MapFile(tuple(MoveRule(old, new) for old, new in _column_pairs(text, path)))
     found = _json_object(text, path)
     if _has_lines(found):
-        return list(_tensor_rules(found, text, path))
-    return [MoveRule(old, new) for old, new in _json_pairs(found, path)]
+        table = found.get("table")
+        rules = tuple(_tensor_rules(found, text, path))
+        return MapFile(rules, table if isinstance(table, str) else None)
+    return MapFile(tuple(MoveRule(old, new) for old, new in _json_pairs(found, path)))
 
 
 def map_text(rules: Iterable[Mapping[str, object]], **more: object) -> str:
@@ -88,9 +117,15 @@ def map_text(rules: Iterable[Mapping[str, object]], **more: object) -> str:
         rules: the members of each line.
         more: further members, for people.
     """
-    lines = ",\n".join(f"  {json.dumps(rule)}" for rule in rules)
-    rest = "".join(f",\n {json.dumps(name)}: {json.dumps(value)}" for name, value in more.items())
-    return f'{{"schema": "{MAP_SCHEMA}", "tensors": [\n{lines}]{rest}}}\n'
+    members = {"schema": MAP_SCHEMA} | more
+    head = "".join(f"{json.dumps(name)}: {_rows(value)},\n " for name, value in members.items())
+    return f'{{{head}"tensors": {_rows(list(rules))}}}\n'
+
+
+def _rows(value: object) -> str:
+    if not isinstance(value, list):
+        return json.dumps(value)
+    return "[" + ",".join(f"\n  {json.dumps(each)}" for each in value) + "]"
 
 
 def inverted(rules: Sequence[MoveRule]) -> list[MoveRule]:
@@ -238,7 +273,7 @@ def _tensor_rules(found: Mapping[str, object], text: str, path: str) -> Iterator
     try:
         for at, line in enumerate(_lines(found)):
             place = "tensors", at
-            rule = _tensor_rule(line)
+            rule = tensor_rule(line)
             for member, name in (("from", rule.old), ("to", rule.new)):
                 if name in seen[member]:
                     raise SelectionError(f"two tensors have '{name}' in '{member}'")
@@ -257,12 +292,17 @@ def _lines(found: Mapping[str, object]) -> list[object]:
         )
     if not isinstance(lines, list):
         raise SelectionError("'tensors' must be a list")
-    for member in found.keys() - {"schema", "tensors", "unmatched"}:
+    for member in found.keys() - set(_MAP_MEMBERS):
         raise SelectionError(f"a map has no '{shortened(member)}'")
     return lines
 
 
-def _tensor_rule(line: object) -> TensorRule:
+def tensor_rule(line: object) -> TensorRule:
+    """Return the rule that a line of a map stands for.
+
+    Raises:
+        SelectionError: it is malformed.
+    """
     if not isinstance(line, dict):
         raise SelectionError("a tensor of a map is an object with 'from' and 'to'")
     for member in line.keys() - set(_MEMBERS):

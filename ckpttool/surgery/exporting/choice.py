@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
 
@@ -11,8 +11,11 @@ from ckpttool.checkpoint.nearest import listed, quoted, require_one_of
 from ckpttool.checkpoint.selection.select import Listed, Selector
 from ckpttool.errors import CorruptError, KeyCollisionError, SelectionError
 from ckpttool.surgery.choosing import planned_names
+from ckpttool.surgery.layouts import with_layouts
+from ckpttool.surgery.maps import map_tensors
 from ckpttool.surgery.plan import Plan, PlannedTensor
 from ckpttool.surgery.pruning import WEIGHT_KINDS
+from ckpttool.surgery.rules import RenameRule
 
 Naming = Literal["path", "variable", "key"]
 NAMINGS: tuple[Naming, ...] = ("path", "variable", "key")
@@ -73,6 +76,38 @@ def name_tensors(plan: Plan, naming: Naming) -> Mapping[str, str]:
         named = _variable_names(plan)
     refuse_same_names(plan, named.items())
     return named
+
+
+def name_by_map(
+    plan: Plan, rules: Sequence[RenameRule], *, skip_unmatched: bool = False
+) -> tuple[Plan, Mapping[str, str]]:
+    """Return the plan with the layouts of a map, and the names by key that the map gives.
+
+    Args:
+        plan: the selected tensors.
+        rules: the map. It may also name tensors of the source that are not selected.
+        skip_unmatched: whether to leave out tensors that the map does not name.
+
+    Raises:
+        SelectionError: the map does not fit the source, or does not name a tensor of the plan.
+        KeyCollisionError: two tensors would have one name.
+    """
+    found = map_tensors(plan.source, rules, plan.source.entries)
+    unnamed = [tensor for tensor in plan.tensors if tensor.source_key not in found]
+    names = listed(plan.short_name(tensor.key) for tensor in unnamed)
+    if len(unnamed) == len(plan.tensors):
+        raise SelectionError("the map names none of the selected tensors", path=plan.source.prefix)
+    if unnamed and not skip_unmatched:
+        raise SelectionError(
+            f"the map does not name {names}; --skip-unmatched leaves out what it does not name",
+            path=plan.source.prefix,
+        )
+    if unnamed:
+        kept = tuple(tensor for tensor in plan.tensors if tensor.source_key in found)
+        plan = replace(plan, tensors=kept).with_notes(f"the map does not name, left out: {names}")
+    layouts = {key: each.layout for key, each in found.items() if each.layout is not None}
+    named = {tensor.key: found[tensor.source_key].name for tensor in plan.tensors}
+    return with_layouts(plan, layouts), named
 
 
 def refuse_same_names(plan: Plan, named: Iterable[tuple[str, str]]) -> None:

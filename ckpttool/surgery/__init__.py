@@ -21,6 +21,7 @@ repetition  rules that match their own results, where a run was cut short
 choosing    tensors chosen by patterns
 pruning     dropping tensors from a plan
 edits       giving tensors other values
+averaging   the mean of several checkpoints
 flattening  giving an object-based plan the names of TensorFlow 1
 like        a name-based plan with the object graph of another checkpoint
 convert     checkpoints of old forms brought up to date
@@ -36,7 +37,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from ckpttool.surgery.averaging import average
     from ckpttool.surgery.edits.casting import cast
+    from ckpttool.surgery.edits.grafting import graft
+    from ckpttool.surgery.edits.setting import set_values
     from ckpttool.surgery.flattening import flatten
     from ckpttool.surgery.layouts import apply_map
     from ckpttool.surgery.like.reference import follow
@@ -68,9 +72,11 @@ __all__ = [
     "SubstituteRule",
     "TensorRule",
     "apply_map",
+    "average",
     "cast",
     "flatten",
     "follow",
+    "graft",
     "list_tables",
     "load_table",
     "parse_move",
@@ -79,6 +85,7 @@ __all__ = [
     "prune",
     "read_map",
     "rename",
+    "set_values",
     "write",
 ]
 
@@ -93,9 +100,11 @@ _HOMES = {
     "SubstituteRule": "rules",
     "TensorRule": "rules",
     "apply_map": "layouts",
+    "average": "averaging",
     "cast": "edits.casting",
     "flatten": "flattening",
     "follow": "like.reference",
+    "graft": "edits.grafting",
     "list_tables": "tables",
     "load_table": "tables",
     "parse_move": "rules",
@@ -104,6 +113,7 @@ _HOMES = {
     "prune": "pruning",
     "read_map": "maps",
     "rename": "renaming",
+    "set_values": "edits.setting",
     "write": "writing.write",
 }
 

@@ -283,6 +283,14 @@ class Plan:
         """Return the object path for a key of the new checkpoint, if there is one."""
         return object_path(key) if self.graph is not None else None
 
+    def with_values(self, values: Mapping[str, NewValue]) -> Plan:
+        """Return the plan with new values for tensors, by source key."""
+        tensors = tuple(
+            replace(each, value=values[each.source_key]) if each.source_key in values else each
+            for each in self.tensors
+        )
+        return replace(self, tensors=tensors)
+
     def with_notes(self, *notes: str) -> Plan:
         """Return the plan with further notes."""
         return replace(self, notes=(*self.notes, *notes))

@@ -9,6 +9,7 @@ verifier    the crc32c of a tensor's bytes as they stream by
 partial     part of a tensor, read without the rest
 values      bytes to arrays and back, joining slices
 casting     elements in another dtype, rounded once
+given       values that a person or a program gives
 mean        the mean of elements of several tensors
 proto_values, proto_writing  the elements in a TensorProto
 layout      another order of the elements: permuted, reshaped

@@ -70,9 +70,13 @@ class Mean:
                 total += array if array.dtype.isbuiltin == 1 else array.astype(np.float64)
             total /= len(arrays)
             return total
-        total[...] = 0
-        for array, weight in zip(arrays, self._weights, strict=True):
-            total += array.astype(np.float64) * weight
+        for at, (array, weight) in enumerate(zip(arrays, self._weights, strict=True)):
+            term = array.astype(np.float64)
+            term *= weight
+            if at:
+                total += term
+            else:
+                total[...] = term
         total /= sum(self._weights)
         return total
 

@@ -54,8 +54,7 @@ def findings(target: str | Path) -> list[str]:
 def with_values(plan: Plan, values: dict[str, NewValue]) -> Plan:
     """Return a plan with new values for some of its tensors."""
     assert values.keys() <= {each.key for each in plan.tensors}
-    tensors = tuple(replace(t, value=values.get(t.key, t.value)) for t in plan.tensors)
-    return replace(plan, tensors=tensors)
+    return plan.with_values(values)
 
 
 def test_a_value_takes_the_place_of_the_bytes(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ckpttool.checkpoint.nearest import listed, nearest_names, quoted
 from ckpttool.errors import SelectionError, SurgeryError
@@ -98,13 +98,11 @@ def cast(plan: Plan, dtypes: Mapping[str, str], *, saturate: bool = False) -> Pl
     if wanted and not changing:
         (_, target), *_ = wanted.values()
         raise SelectionError(f"nothing to cast: already {target}", path=plan.source.prefix)
-    out = tuple(
-        _cast(plan, tensor, changing[tensor.source_key], saturate=saturate)
-        if tensor.source_key in changing
-        else tensor
-        for tensor in plan.tensors
-    )
-    return replace(plan, tensors=out).with_notes(*_notes(plan, changing, list(left)))
+    values = {
+        key: CastValue(value_of(plan.source, tensors[key]), target, saturate)
+        for key, target in changing.items()
+    }
+    return plan.with_values(values).with_notes(*_notes(plan, changing, list(left)))
 
 
 def parse_cast(text: str) -> tuple[str, str]:
@@ -139,10 +137,6 @@ def _refuse_impossible(plan: Plan, tensor: PlannedTensor, target: DType) -> None
             path=plan.source.prefix,
             key=tensor.source_key,
         )
-
-
-def _cast(plan: Plan, tensor: PlannedTensor, target: DType, *, saturate: bool) -> PlannedTensor:
-    return replace(tensor, value=CastValue(value_of(plan.source, tensor), target, saturate))
 
 
 def _notes(plan: Plan, changing: Mapping[str, DType], left: list[str]) -> list[str]:

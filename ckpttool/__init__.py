@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ckpttool.api.export import Export, export
     from ckpttool.api.export_meta_json import GraphExport, export_meta_json
     from ckpttool.api.gc import Swept, gc
+    from ckpttool.api.match import Match, match
     from ckpttool.api.open import OpenCheckpoint, Tensor, open_checkpoint
     from ckpttool.api.outcome import Outcome, Outcomes
     from ckpttool.api.prune import prune
@@ -77,6 +78,7 @@ __all__ = [
     "GraphExport",
     "InvalidTensorError",
     "KeyCollisionError",
+    "Match",
     "MissingFileError",
     "MissingKeyError",
     "NotFoundError",
@@ -104,6 +106,7 @@ __all__ = [
     "list_variables",
     "load_checkpoint",
     "load_variable",
+    "match",
     "open_checkpoint",
     "prune",
     "rename",
@@ -129,6 +132,7 @@ _HOMES = {
     "GraphExport": "api.export_meta_json",
     "InvalidTensorError": "errors",
     "KeyCollisionError": "errors",
+    "Match": "api.match",
     "MissingFileError": "errors",
     "MissingKeyError": "errors",
     "NotFoundError": "errors",
@@ -155,6 +159,7 @@ _HOMES = {
     "list_variables": "checkpoint.tf_train",
     "load_checkpoint": "checkpoint.tf_train",
     "load_variable": "checkpoint.tf_train",
+    "match": "api.match",
     "open_checkpoint": "api.open",
     "prune": "api.prune",
     "rename": "api.rename",

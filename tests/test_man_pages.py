@@ -199,7 +199,7 @@ def test_examples_run(lines: str, tmp_path: Path) -> None:
     before = set(tmp_path.iterdir())
     done = examples.run(lines, tmp_path)
     # A difference is an answer.
-    codes = (0, 1) if lines.startswith("ckpt diff ") else (0,)
+    codes = (0, 1) if lines.startswith(("ckpt diff ", "ckpt match ")) else (0,)
     assert done.returncode in codes, f"{ALL_EXAMPLES[lines]}: {done.stderr}"
     assert examples.is_quiet(lines, done.stderr)
     made = [path for path in set(tmp_path.iterdir()) - before if path.is_file()]

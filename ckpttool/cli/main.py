@@ -55,6 +55,7 @@ COMMANDS: Mapping[str, CommandEntry] = {
         "ckpttool.cli.verify", "Verify checksums and structure; report all damage."
     ),
     "check": CommandEntry("ckpttool.cli.check", "Check a checkpoint against a lock file (for CI)."),
+    "match": CommandEntry("ckpttool.cli.match", "Show why a checkpoint does not load."),
     "gc": CommandEntry("ckpttool.cli.gc", "Delete the old checkpoints of a folder."),
 }
 # What has no page of its own in the manual.

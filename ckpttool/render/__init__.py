@@ -16,6 +16,7 @@ progress    a progress bar on the terminal
 listing     the tensors of a checkpoint, and the views of them
 show        values and summaries
 diff        what changed
+match       what restoring would do
 check       the results of a check
 verify      the findings of a verification
 metagraph   the full facts of a graph

@@ -10,6 +10,7 @@ from ckpttool.checkpoint.locate import NO_VARIABLES, locate
 from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.errors import NotFoundError
 from ckpttool.query.check.lock import Lock, read_lock
+from ckpttool.query.match.advice import FRESH
 from ckpttool.query.match.outcome import SourceTensors
 from ckpttool.query.match.plan import MatchAssumption, MatchMode, MatchTarget, RestorePlan
 from ckpttool.query.match.programs import StoredProgram, described_in_lock, graph_of_lock
@@ -19,7 +20,9 @@ from ckpttool.storage.paths import StrPath, path_text
 # What stands for a program in a file.
 StoredTarget: TypeAlias = "StrPath | Checkpoint | Lock"
 
-_PATHS_ALONE = "is known by the paths in a lock: an object with several paths counts as several"
+_PATHS_ALONE = (
+    "the program is known by the paths in a lock: an object with several paths counts as several"
+)
 _LOCK_BEGINS = b"{"
 _LOCK_STREAM = "-"
 
@@ -50,7 +53,7 @@ def restore_plan(
         if not isinstance(source, Checkpoint):
             source = opened.enter_context(open_source(source))
         if not isinstance(target, Checkpoint | Lock):
-            target = _open_target(target)
+            target = open_target(target)
             if isinstance(target, Checkpoint):
                 opened.enter_context(target)
         if isinstance(target, Lock):
@@ -81,11 +84,25 @@ def open_source(path: StrPath) -> Checkpoint:
     return Checkpoint(location)
 
 
-def _open_target(path: StrPath) -> Checkpoint | Lock:
+def open_target(path: StrPath) -> Checkpoint | Lock:
+    """Open what stands for a program.
+
+    Args:
+        path: the address of a checkpoint or SavedModel, or the path of a lock; "-" is a lock on
+            the standard input.
+
+    Raises:
+        NotFoundError: there is none; the message says what may stand for a program.
+        CkptError: it cannot be read.
+    """
     typed = path_text(path)
     if typed == _LOCK_STREAM or _is_lock(typed):
         return read_lock(typed)
-    return open_source(typed)
+    try:
+        return open_source(typed)
+    except NotFoundError as error:
+        error.message += f"; TARGET stands for the program, which can write one: {FRESH}"
+        raise
 
 
 def _is_lock(path: str) -> bool:

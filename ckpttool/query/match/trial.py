@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _BY_SAVER = (
-    "has names alone: taken for a program that restores them all with tf.compat.v1.train.Saver"
+    "the program has names alone: it is taken to restore them all by tf.compat.v1.train.Saver"
 )
 _NEWEST = sys.maxsize
 

@@ -37,8 +37,14 @@ class Program(Protocol[T]):
     def number(self, found: T) -> int:
         """Return the number of the newest load that restored an object; -1 without one."""
 
-    def takes_slots(self, owner: T, variable: T) -> bool:
-        """Tell whether an object can have slot variables of another."""
+    def takes_slots(self, owner: T, variable: T, *, waited: bool) -> bool:
+        """Tell whether an object can have slot variables of another.
+
+        Args:
+            owner: the object.
+            variable: the other one.
+            waited: whether the variable was met before the owner.
+        """
 
     def slot(self, owner: T, variable: T, name: str) -> T | None:
         """Return a slot variable if there is one."""
@@ -300,7 +306,7 @@ class GraphMatch(Generic[T]):
             waiting += load.waiting.get(node_id, ())
             draft.owners_met.add(node_id)
         for link, variable in waiting:
-            self._offer(load, draft, link, found, variable, queue)
+            self._offer(load, draft, link, found, variable, queue, waited=True)
         if node_id in draft.met:
             return
         draft.met.add(node_id)
@@ -309,7 +315,7 @@ class GraphMatch(Generic[T]):
             if owner is None:
                 draft.waiting.setdefault(link.optimizer_id, []).append((link, found))
             else:
-                self._offer(load, draft, link, owner, found, queue)
+                self._offer(load, draft, link, owner, found, queue, waited=False)
 
     def _offer(
         self,
@@ -319,8 +325,10 @@ class GraphMatch(Generic[T]):
         owner: T,
         variable: T,
         queue: list[tuple[int, T]],
+        *,
+        waited: bool,
     ) -> None:
-        if not self._program.takes_slots(owner, variable):
+        if not self._program.takes_slots(owner, variable, waited=waited):
             return
         slot = self._program.slot(owner, variable, link.slot_name)
         if slot is not None:

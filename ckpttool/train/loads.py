@@ -50,8 +50,9 @@ class LiveProgram:
         """Return the number of the newest load that restored an object."""
         return tracking(found).update_number
 
-    def takes_slots(self, owner: Trackable, variable: Trackable) -> bool:
+    def takes_slots(self, owner: Trackable, variable: Trackable, *, waited: bool) -> bool:
         """Tell whether an object can have slot variables of another."""
+        del waited
         return makes_slots(owner) and isinstance(variable, Variable | Carried)
 
     def slot(self, owner: Trackable, variable: Trackable, name: str) -> Trackable | None:

@@ -227,12 +227,16 @@ class StoredProgram:
         del found
         return -1
 
-    def takes_slots(self, owner: StoredObject, variable: StoredObject) -> bool:
+    def takes_slots(self, owner: StoredObject, variable: StoredObject, *, waited: bool) -> bool:
         """Tell whether an object can have slot variables of another."""
         del variable
         known = self._takers.get(owner.node_id)
         if known is None:
             known = self._takers[owner.node_id] = self._is_taker(owner)
+        path = self._graph.paths[owner.node_id] or ""
+        # What is no optimizer is asked first, but not where the variable had to wait for it.
+        if waited and not known and path not in self._refusing:
+            self._refusing.append(path)
         return known
 
     def _is_taker(self, owner: StoredObject) -> bool:

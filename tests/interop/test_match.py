@@ -1,0 +1,177 @@
+"""Restore plans, made of files alone, beside what TensorFlow does when it restores."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ckpttool
+from ckpttool import train
+from ckpttool.query.match.plan import RestorePlan
+from tests.interop.match_pairs import NAMED, PAIRS, Pair, context
+
+pytest.importorskip("tensorflow")
+VALUE = "/.ATTRIBUTES/VARIABLE_VALUE"
+
+
+@pytest.fixture(scope="module")
+def k(tf: Any) -> Any:
+    pytest.importorskip("tf_keras")
+    return context(tf)
+
+
+def said(tf: Any, restore: Any) -> str:
+    """Return what a restore and its status say: what it raises, or the assertions that pass."""
+    try:
+        status = restore()
+    except tf.errors.NotFoundError:
+        return "missing"
+    except tf.errors.InvalidArgumentError:
+        return "mismatch"
+    except AttributeError as error:
+        assert "_create_or_restore_slot_variable" in str(error)
+        return "optimizer"
+    except ValueError as error:
+        return "optimizer" if "v2.11+" in str(error) else "mismatch"
+    passing = ""
+    for letter, name in (
+        ("c", "assert_consumed"),
+        ("e", "assert_existing_objects_matched"),
+        ("n", "assert_nontrivial_match"),
+    ):
+        try:
+            getattr(status, name)()
+            passing += letter
+        except AssertionError:
+            pass
+    if hasattr(status, "expect_partial"):
+        status.expect_partial()
+    return passing
+
+
+def verdict(plan: RestorePlan) -> str:
+    found = plan.verdict
+    passing = found.consumed, found.existing_objects_matched, found.nontrivial_match
+    return found.raises or "".join(letter for letter, ok in zip("cen", passing, strict=True) if ok)
+
+
+def values(tf: Any, prefix: str) -> dict[str, Any]:
+    reader = tf.train.load_checkpoint(prefix)
+    found = {}
+    for key, dtype in reader.get_variable_to_dtype_map().items():
+        if dtype != tf.variant and not key.startswith("_CHECKPOINTABLE"):
+            found[key] = reader.get_tensor(key)
+    return found
+
+
+def check_values(plan: RestorePlan, source: Any, before: Any, after: Any) -> None:
+    """Compare what a program holds after a restore with what the plan says that it takes."""
+    compared = 0
+    for row in plan.matched:
+        end = "/.ATTRIBUTES/" + row.key.partition("/.ATTRIBUTES/")[2]
+        end = VALUE if row.via == "name" else end
+        key = row.target_path + end
+        if row.via != "shared" and row.key in source and key in after:
+            there, here = source[row.key], after[key]
+            if row.kind == "table":  # in any order
+                there, here = np.sort(there), np.sort(here)
+            assert np.array_equal(there, here), row
+            compared += 1
+    assert compared or not [row for row in plan.matched if row.kind == "weight"]
+    for left in plan.unmatched:
+        key = left.path + VALUE
+        if key in before:
+            assert np.array_equal(before[key], after[key]), left
+
+
+def restored(pair: Pair, k: Any, folder: Path) -> tuple[str, RestorePlan, Any, str]:
+    """Return what TensorFlow says, the plan, the program and its checkpoint."""
+    saving, program = pair.saves(k), pair.restores(k)
+    source = getattr(saving, "write" if pair.writes else "save")(str(folder / "source"))
+    fresh = program.write(str(folder / "fresh"))
+    plan = train.restore_plan(source, fresh, mode=pair.mode, skip_slots=pair.skip_slots)
+    options = k.tf.train.CheckpointOptions(experimental_skip_slot_variables=pair.skip_slots)
+    answer = said(k.tf, lambda: getattr(program, pair.mode)(source, options))
+    return answer, plan, program, source
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_the_verdict_is_that_of_tensorflow(name: str, k: Any, tmp_path: Path) -> None:
+    pair = PAIRS[name]
+    answer, plan, program, source = restored(pair, k, tmp_path)
+    assert verdict(plan) == answer, (plan, plan.unresolved, plan.unmatched, plan.mismatched)
+    if plan.verdict.raises is None:
+        program.write(str(tmp_path / "after"))
+        found = (values(k.tf, str(tmp_path / each)) for each in ("fresh", "after"))
+        check_values(plan, values(k.tf, source), *found)
+
+
+@pytest.mark.parametrize("name", [name for name, pair in PAIRS.items() if pair.explained])
+def test_after_the_suggestions_all_is_consumed(name: str, k: Any, tmp_path: Path) -> None:
+    answer, plan, _, source = restored(PAIRS[name], k, tmp_path)
+    assert "c" not in answer and plan.suggestions
+    rules = {rule.old: rule.new for rule in plan.suggestions}
+    ckpttool.rename(source, tmp_path / "renamed", rules)
+    program = PAIRS[name].restores(k)
+    program.restore(str(tmp_path / "renamed")).assert_consumed()
+    again = train.restore_plan(tmp_path / "renamed", tmp_path / "fresh")
+    assert again.verdict.consumed and not again.suggestions
+
+
+def write_names(k: Any, values: dict[str, Any], path: str, *, v1: bool) -> str:
+    """Write a checkpoint as programs of TensorFlow 1 do."""
+    tf = k.tf.compat.v1
+    with k.tf.Graph().as_default(), tf.Session() as session:
+        made = [tf.Variable(value, name=name) for name, value in values.items()]
+        saver = tf.train.Saver(
+            made, write_version=tf.train.SaverDef.V1 if v1 else tf.train.SaverDef.V2
+        )
+        session.run(tf.global_variables_initializer())
+        return str(saver.save(session, path, global_step=7))
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_by_name(name: str, k: Any, tmp_path: Path) -> None:
+    case = NAMED[name]
+    source = write_names(k, case.values, str(tmp_path / "model.ckpt"), v1=case.v1)
+    program = case.restores(k)
+    fresh = program.write(str(tmp_path / "fresh"))
+    plan = train.restore_plan(source, fresh, mode=case.mode)
+    answer = said(k.tf, lambda: getattr(program, case.mode)(source))
+    assert verdict(plan) == answer, (plan, plan.unresolved, plan.unmatched, plan.mismatched)
+    if plan.verdict.raises is None:
+        program.write(str(tmp_path / "after"))
+        found = (values(k.tf, str(tmp_path / each)) for each in ("fresh", "after"))
+        check_values(plan, values(k.tf, source), *found)
+
+
+@pytest.mark.parametrize("what", ["objects", "names"])
+@pytest.mark.parametrize("lacking", [False, True], ids=["whole", "lacking"])
+def test_a_saver_of_tensorflow_1(what: str, lacking: bool, k: Any, tmp_path: Path) -> None:
+    """A program that has names alone restores by a Saver, which raises for what is missing."""
+    names = {"net/w": np.ones((2, 3), np.float32), "b": np.ones(3, np.float32)}
+    if what == "objects":
+        made = {name[-1]: k.tf.Variable(each, name=name) for name, each in names.items()}
+        source = k.tf.train.Checkpoint(**made).save(str(tmp_path / "source"))
+    else:
+        source = write_names(k, names, str(tmp_path / "source"), v1=False)
+    wanted = {name: each * 0 for name, each in names.items()}
+    if lacking:
+        wanted["other"] = np.ones(1, np.float32)
+    target = write_names(k, wanted, str(tmp_path / "target"), v1=False)
+    plan = train.restore_plan(source, target)
+    tf = k.tf.compat.v1
+    with k.tf.Graph().as_default(), tf.Session() as session:
+        for name, value in wanted.items():
+            tf.Variable(value, name=name)
+        try:
+            tf.train.Saver().restore(session, source)
+            answer = "cen"
+        except k.tf.errors.NotFoundError:
+            answer = "missing"
+        except ValueError:  # of a checkpoint with objects
+            answer = "missing"
+    assert verdict(plan) == answer == ("missing" if lacking else "cen")

@@ -117,11 +117,12 @@ class TruncatedError(CorruptError):
 
 
 class ChecksumError(CorruptError):
-    """Bytes do not have the crc32c that was stored for them.
+    """Bytes do not have the checksum that was stored for them.
 
     Args:
         stored: the crc32c in the file, unmasked.
         computed: the crc32c of the bytes as they are.
+        kind: the checksum, if it is another one.
     """
 
     def __init__(
@@ -130,12 +131,13 @@ class ChecksumError(CorruptError):
         *,
         stored: int,
         computed: int,
+        kind: str = "crc32c",
         path: str | None = None,
         offset: int | None = None,
         key: str | None = None,
     ) -> None:
         super().__init__(
-            f"{message}: crc32c {computed:#010x}, stored {stored:#010x}",
+            f"{message}: {kind} {computed:#010x}, stored {stored:#010x}",
             path=path,
             offset=offset,
             key=key,

@@ -12,7 +12,7 @@ from typing import TextIO
 from ckpttool.api.answer import Answer
 from ckpttool.checkpoint.locate import Location, locate
 from ckpttool.checkpoint.nearest import require_one_of
-from ckpttool.checkpoint.open import Checkpoint, opened
+from ckpttool.checkpoint.open import Checkpoint, opened, require_checkpoint
 from ckpttool.errors import DestinationError, NotFoundError, SurgeryError, in_arguments
 from ckpttool.query.source import Source
 from ckpttool.render.console import Terminal
@@ -388,6 +388,7 @@ def _planned(
     ckpt: Checkpoint, target: WriteTarget, like: Checkpoint | None, wanted: _Wanted
 ) -> _Planned:
     """Return what becomes of a checkpoint."""
+    require_checkpoint(ckpt)
     number = _NUMBER.search(target.place)
     plan = plan_conversion(
         ckpt,

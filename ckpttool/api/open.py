@@ -18,6 +18,7 @@ from ckpttool.tensor.region import as_index, fit_index
 
 if TYPE_CHECKING:
     from ckpttool.bundle.entry import BundleEntry
+    from ckpttool.interchange.entry import ArrayEntry
     from ckpttool.legacy.records import LegacyEntry
     from ckpttool.query.values.statistics import Statistics
     from ckpttool.tensor.dtypes import DType
@@ -133,7 +134,7 @@ class Tensor:
         return f"<Tensor {printable(self.name)!r} {about}>"
 
 
-class Entries(Mapping[str, "BundleEntry | LegacyEntry"]):
+class Entries(Mapping[str, "BundleEntry | LegacyEntry | ArrayEntry"]):
     """The entry of each tensor by key, in the order of the key bytes; no values are read.
 
     Names other than keys work as in the checkpoint itself.
@@ -141,9 +142,11 @@ class Entries(Mapping[str, "BundleEntry | LegacyEntry"]):
 
     def __init__(self, checkpoint: Checkpoint) -> None:
         self._checkpoint = checkpoint
-        self._known: Mapping[str, BundleEntry | LegacyEntry] = checkpoint.reader.entries
+        self._known: Mapping[str, BundleEntry | LegacyEntry | ArrayEntry] = (
+            checkpoint.reader.entries
+        )
 
-    def __getitem__(self, name: str) -> BundleEntry | LegacyEntry:
+    def __getitem__(self, name: str) -> BundleEntry | LegacyEntry | ArrayEntry:
         if name in self._known:
             return self._known[name]
         return self._known[self._checkpoint.resolve(name)]
@@ -169,7 +172,7 @@ class OpenCheckpoint(Checkpoint):
     """
 
     @property
-    def entries(self) -> Mapping[str, BundleEntry | LegacyEntry]:
+    def entries(self) -> Mapping[str, BundleEntry | LegacyEntry | ArrayEntry]:
         """Dtype, shape, size and place of each tensor, without its values.
 
         It takes the same names as the checkpoint, and iterates by key.

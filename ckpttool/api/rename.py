@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, overload
 
 from ckpttool.api.outcome import Outcome, Outcomes, finds_nothing, write_plan, write_plans
-from ckpttool.checkpoint.open import Checkpoint, opened
+from ckpttool.checkpoint.open import Checkpoint, opened, require_checkpoint
 from ckpttool.errors import SelectionError, in_arguments
 from ckpttool.storage.paths import StrPath
 from ckpttool.surgery import renaming
@@ -139,6 +139,7 @@ def rename(
         return write_plans(source, destination, "rename", plan_of, touches, on_done, **how)
     options_to_write(destination, **how)  # refuses what contradicts itself, before a path is read
     with opened(source, within=how.get("in_place", False)) as ckpt:
+        require_checkpoint(ckpt)
         return write_plan(plan_of(ckpt), destination, "rename", **how)
 
 

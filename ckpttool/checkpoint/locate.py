@@ -7,6 +7,8 @@
     a SavedModel                   its folder, the parent of its versions (the highest), or
                                    saved_model.pb
     a SessionBundle export         its folder, the parent of its versions, export.meta
+    a file of arrays               safetensors, .npz or .npy; the list of several files of
+                                   safetensors; a folder that has only one of these
     a V1 checkpoint                its file, its shards' prefix or pattern, one of its shards;
                                    PREFIX@v1 where a V2 checkpoint has the same name
 
@@ -37,14 +39,22 @@ from ckpttool.checkpoint.folder import (
     list_checkpoints,
     oldest_first,
 )
-from ckpttool.checkpoint.generation import Generation, table_generation
+from ckpttool.checkpoint.generation import SourceFormat, table_generation
 from ckpttool.checkpoint.nearest import listed, nearest, quoted
 from ckpttool.checkpoint.state import STATE_NAME, read_state
 from ckpttool.errors import CkptError, FileAccessError, MissingFileError, NotFoundError
+from ckpttool.interchange.naming import (
+    ArrayFormat,
+    array_files,
+    format_by_content,
+    format_by_name,
+)
 from ckpttool.storage.paths import StrPath, lies_in, path_text
 from ckpttool.storage.source import RandomAccessFile
 
-AddressKind = Literal["prefix", "member", "state", "folder", "saved_model", "session_bundle"]
+AddressKind = Literal[
+    "prefix", "member", "state", "folder", "saved_model", "session_bundle", "arrays"
+]
 SAVED_MODEL_NAMES = ("saved_model.pb", "saved_model.pbtxt")
 EXPORT_META = "export.meta"
 NO_VARIABLES = "the SavedModel has no variables"
@@ -64,8 +74,8 @@ class Location:
 
     Attributes:
         typed: the path as given.
-        prefix: common to the files of the checkpoint.
-        generation: "V1" or "V2".
+        prefix: common to the files of the checkpoint; of arrays the file, or the list of files.
+        generation: "V1" or "V2", or the format of a file of arrays.
         address: the kind of path that was typed.
         files: the files of a V1 checkpoint in shard order, missing ones included.
         state_path: the state file in the folder of the checkpoint, or the one that was followed.
@@ -78,7 +88,7 @@ class Location:
 
     typed: str
     prefix: str
-    generation: Generation
+    generation: SourceFormat
     address: AddressKind
     files: tuple[str, ...] = ()
     state_path: str | None = None
@@ -219,6 +229,9 @@ def _from_file(typed: str, *, regular: bool, within: bool) -> Location:
                 path=typed,
             )
         return _location(typed, found, "member")
+    arrays = format_by_name(typed)
+    if arrays is not None:
+        return _arrays(typed, typed, arrays)
     if name == STATE_NAME or _looks_like_state(typed):
         return _by_state(typed, typed, within=within)
     generation = table_generation(typed)
@@ -232,6 +245,14 @@ def _from_file(typed: str, *, regular: bool, within: bool) -> Location:
             " its data shards cannot be found",
             path=typed,
         )
+    return _other_file(typed)
+
+
+def _other_file(typed: str) -> Location:
+    """Return the location of a file of arrays whose name does not tell; say what others are."""
+    arrays = format_by_content(typed)
+    if arrays is not None:
+        return _arrays(typed, typed, arrays)
     from ckpttool.storage.foreign import foreign_file
 
     foreign = foreign_file(typed)
@@ -261,7 +282,22 @@ def _in_folder(typed: str, *, within: bool) -> Location:
     versions = _versions(typed)
     if versions:
         return _version(typed, versions)
+    files = array_files(typed)
+    if len(files) == 1 and (arrays := format_by_name(files[0])):
+        return _arrays(typed, os.path.join(typed, files[0]), arrays)
+    if files and not _checkpoints_below(typed):
+        raise NotFoundError(f"the folder has several; name one: {listed(files)}", path=typed)
     raise MissingFileError(f"no checkpoint in the folder{_folder_hint(typed)}", path=typed)
+
+
+def _arrays(typed: str, path: str, arrays: ArrayFormat) -> Location:
+    """Return the location of a file of arrays."""
+    folder = typed if typed != path else None
+    return Location(typed, path, arrays, "arrays", files=(path,), folder=folder)
+
+
+def _checkpoints_below(folder: str) -> list[str]:
+    return list(islice(folders_with_checkpoints(folder), _MOST_BELOW))
 
 
 def _without_state(typed: str, checkpoints: list[CheckpointFiles]) -> Location:
@@ -424,7 +460,7 @@ def _folder_hint(folder: str) -> str:
     names = _checkpoint_names(folder)
     if names:
         return f"; name a checkpoint: {listed(os.path.join(folder, name) for name in names)}"
-    below = list(islice(folders_with_checkpoints(folder), _MOST_BELOW))
+    below = _checkpoints_below(folder)
     if below:
         return f"; name one of the folders below it: {listed(below)}"
     from ckpttool.storage.foreign import foreign_folder

@@ -10,7 +10,7 @@ from itertools import repeat
 from typing import TYPE_CHECKING
 
 from ckpttool.bundle.reader import BundleReader
-from ckpttool.checkpoint.generation import Generation
+from ckpttool.checkpoint.generation import Generation, SourceFormat
 from ckpttool.checkpoint.locate import NO_VARIABLES, Location, locate
 from ckpttool.checkpoint.nearest import listed, nearest_names, quoted
 from ckpttool.errors import CkptError, MissingKeyError, UnsupportedError
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from ckpttool.checkpoint.kinds.averages import Average
     from ckpttool.checkpoint.selection.graph_names import GraphNames
     from ckpttool.checkpoint.state import CheckpointState
+    from ckpttool.interchange.entry import ArrayEntry
+    from ckpttool.interchange.reader import ArrayReader
     from ckpttool.legacy.reader import LegacyReader
     from ckpttool.legacy.records import LegacyEntry
     from ckpttool.metagraph.facts import MetaGraph
@@ -47,7 +49,7 @@ class Checkpoint(Mapping[str, "Array"]):
 
     Attributes:
         location: how it was addressed and where it lies.
-        reader: what reads its format; both have entries, `read`, `read_region`, `chunks` and
+        reader: what reads its format; all have entries, `read`, `read_region`, `chunks` and
             `shard_files`.
 
     Args:
@@ -59,9 +61,13 @@ class Checkpoint(Mapping[str, "Array"]):
     def __init__(self, location: Location, *, index_only: bool = False) -> None:
         self.location = location
         self._index_only = index_only
-        self.reader: BundleReader | LegacyReader
+        self.reader: BundleReader | LegacyReader | ArrayReader
         if location.generation == "V2" and not location.bare:
             self.reader = BundleReader(location.prefix)
+        elif location.generation != "V1" and location.generation != "V2":
+            from ckpttool.interchange.reader import ArrayReader
+
+            self.reader = ArrayReader(location.prefix, location.generation)
         else:
             # Without variables there are no files to read, of either format.
             from ckpttool.legacy.reader import LegacyReader
@@ -112,8 +118,8 @@ class Checkpoint(Mapping[str, "Array"]):
         return self.location.prefix
 
     @property
-    def generation(self) -> Generation:
-        """The format: `"V1"` or `"V2"`."""
+    def generation(self) -> SourceFormat:
+        """The format: `"V1"` or `"V2"`; `"safetensors"`, `"npz"` or `"npy"` for files of arrays."""
         return self.location.generation
 
     @property
@@ -121,18 +127,19 @@ class Checkpoint(Mapping[str, "Array"]):
         """The reader of a bundle, for what V1 does not have.
 
         Raises:
-            UnsupportedError: the checkpoint is of format V1.
+            UnsupportedError: the checkpoint is of another format.
         """
         if self.location.bare:
             raise UnsupportedError(NO_VARIABLES, path=self.location.typed)
         if not isinstance(self.reader, BundleReader):
             raise UnsupportedError(
-                "a checkpoint of format V1; this works only with V2", path=self.prefix
+                f"a checkpoint of format {self.generation}; this works only with V2",
+                path=self.prefix,
             )
         return self.reader
 
     @property
-    def entries(self) -> Mapping[str, BundleEntry | LegacyEntry]:
+    def entries(self) -> Mapping[str, BundleEntry | LegacyEntry | ArrayEntry]:
         """The entry of every tensor, by key, without its value."""
         return self.reader.entries
 
@@ -143,7 +150,7 @@ class Checkpoint(Mapping[str, "Array"]):
         return reader.index.damaged if isinstance(reader, BundleReader) else reader.damaged
 
     @property
-    def _described(self) -> Mapping[str, EntryHead | LegacyEntry]:
+    def _described(self) -> Mapping[str, EntryHead | LegacyEntry | ArrayEntry]:
         """Dtype and shape of every tensor, as far as known."""
         return self.reader.entries.described()
 
@@ -315,7 +322,7 @@ class Checkpoint(Mapping[str, "Array"]):
 
     @cached_property
     def missing_files(self) -> tuple[str, ...]:
-        """The missing files of a V1 checkpoint, which may have unknown tensors."""
+        """The missing files of a checkpoint without an index, which may have unknown tensors."""
         if isinstance(self.reader, BundleReader):
             return ()
         return self.reader.missing_files
@@ -385,6 +392,21 @@ class Checkpoint(Mapping[str, "Array"]):
         node_id = graph.node_at(path) if graph is not None else None
         key = graph.key_of_node(node_id) if graph is not None and node_id is not None else None
         return key if key in self.reader.entries else None
+
+
+def require_checkpoint(source: Checkpoint) -> Generation:
+    """Return the format of a checkpoint that TensorFlow wrote.
+
+    Raises:
+        UnsupportedError: it is a file of arrays.
+    """
+    found = source.generation
+    if found == "V1" or found == "V2":
+        return found
+    raise UnsupportedError(
+        f"{found} is no checkpoint of TensorFlow; `ckpt import` makes one of it",
+        path=source.prefix,
+    )
 
 
 def opened(

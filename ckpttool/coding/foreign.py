@@ -1,6 +1,7 @@
 """Files of other programs, told by how they begin.
 
-Only for error messages: nobody gets an answer from a file because it is named here.
+For error messages, and for files of arrays without the ending of their format: their readers
+believe nothing of this.
 """
 
 from __future__ import annotations
@@ -25,21 +26,29 @@ _PAGE = re.compile(rb"\s*<(?:!doctype html|html|\?xml)", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Foreign:
-    """What a file is that is no checkpoint, and what to do with it; "" where nothing helps."""
+    """What a file is that is no checkpoint of TensorFlow.
+
+    Attributes:
+        what: in words.
+        remedy: what to do with it; "" where nothing helps.
+        arrays: "safetensors", "npz" or "npy" for what is read as a checkpoint is; else "".
+    """
 
     what: str
     remedy: str = ""
+    arrays: str = ""
 
     def __str__(self) -> str:
         return f"{self.what}; {self.remedy}" if self.remedy else self.what
 
 
 _UNPACK = "unpack it first"
+_LISTED = "`ckpt ls` lists its tensors"
 _PYTORCH = Foreign("a PyTorch file", "torch.load reads it")
 _PICKLE = Foreign("a Python pickle", "unpickle it only if you trust whoever made it")
 _STARTS = (
     (0, b"\x89HDF\r\n\x1a\n", Foreign("HDF5, such as Keras weights", "h5py reads it")),
-    (0, b"\x93NUMPY", Foreign("a NumPy array", "numpy.load reads it")),
+    (0, b"\x93NUMPY", Foreign("a NumPy array", _LISTED, "npy")),
     (0, b"GGUF", Foreign("GGUF, as llama.cpp reads it", "the package gguf reads it")),
     (4, b"TFL3", Foreign("a TensorFlow Lite model", "its tensors are in no checkpoint")),
     (
@@ -64,7 +73,7 @@ _STARTS = (
 # Of a ZIP archive the name of its first member tells.
 _MEMBERS = (
     (re.compile(rb"(?:.*/)?(?:data\.pkl|\.format_version|byteorder)\Z"), _PYTORCH),
-    (re.compile(rb".*\.npy\Z"), Foreign("a NumPy archive (.npz)", "numpy.load reads it")),
+    (re.compile(rb".*\.npy\Z"), Foreign("a NumPy archive (.npz)", _LISTED, "npz")),
     (
         re.compile(rb"(?:metadata|config)\.json\Z|model\.weights\.h5\Z"),
         Foreign("a Keras 3 model (.keras)", "keras.models.load_model reads it"),
@@ -108,7 +117,7 @@ def _archive(head: bytes) -> Foreign:
 def _tensors(head: bytes, size: int) -> Foreign | None:
     length = int.from_bytes(head[:8], "little")
     if head[8:9] == b"{" and 2 <= length <= min(_MAX_HEADER, size - 8):
-        return Foreign("safetensors", "the package safetensors reads it")
+        return Foreign("safetensors", _LISTED, "safetensors")
     if len(head) >= 16 and mask(crc32c(head[:8])) == int.from_bytes(head[8:12], "little"):
         return Foreign("TFRecord, such as an event file of TensorBoard")
     producer = _PRODUCER.match(head)

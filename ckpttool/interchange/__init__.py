@@ -1,6 +1,13 @@
-"""Files in which other programs keep tensors.
+"""Files in which other programs keep tensors: safetensors, and arrays of NumPy.
 
-safetensors  the header: reading and making it, and which dtypes it has
+naming       which file is of which format
+safetensors  the header of safetensors: reading and making it, and which dtypes it has
+npy          the header of an array
+archive      the directory of an archive of arrays
+inflate      a compressed member of it
+entry        the entry of a tensor
+contents     the tensors of a file, by its headers
+reader       reading them
 outgoing     a tensor to be written to such a file
 formats      the formats that are written, by name and by ending
 safetensors_writing, npz_writing, npy_writing    writing each of them

@@ -10,6 +10,7 @@ from ckpttool.bundle.reader import BundleReader
 from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.checkpoint.selection.select import Selector
 from ckpttool.errors import CkptError
+from ckpttool.interchange.reader import ArrayReader
 from ckpttool.objects.keys import GRAPH_KEY
 from ckpttool.query.rows import BundleRows, SliceRow, TensorRow, Totals, keys_of
 from ckpttool.query.source import Source, select_rows
@@ -113,7 +114,27 @@ def tensor_rows(ckpt: Checkpoint) -> Sequence[TensorRow]:
             lambda: ckpt.variable_names,
             object_based=ckpt.style == "object",
         )
+    if isinstance(reader, ArrayReader):
+        return list(_array_rows(ckpt, reader))
     return list(_legacy_rows(ckpt, reader))
+
+
+def _array_rows(ckpt: Checkpoint, reader: ArrayReader) -> Iterator[TensorRow]:
+    for key, entry in reader.entries.sound():
+        yield TensorRow(
+            key,
+            ckpt.object_path(key),
+            entry.dtype.name,
+            entry.shape,
+            ckpt.kinds[key],
+            entry.elements,
+            entry.size,
+            entry.shard_id,
+            entry.offset,
+            None,
+            (),
+            ckpt.variable_names.get(key),
+        )
 
 
 def _legacy_rows(ckpt: Checkpoint, reader: LegacyReader) -> Iterator[TensorRow]:

@@ -38,7 +38,7 @@ def missing_data(source: Source, rows: Iterable[TensorRow]) -> Iterator[CkptErro
 
     Needed before comparing checksums of two indexes: equal ones mean nothing for missing bytes.
     """
-    if source.generation == "V1":  # data and index are one file
+    if source.generation != "V2":  # data and index are one file
         folder = os.path.dirname(source.prefix)
         for name in source.missing_shards:
             yield MissingFileError("a file of it is missing", path=os.path.join(folder, name))

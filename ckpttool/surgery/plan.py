@@ -25,6 +25,7 @@ from ckpttool.tensor.shape import Shape
 from ckpttool.tensor.slices import TensorSlice
 
 if TYPE_CHECKING:
+    from ckpttool.interchange.entry import ArrayEntry
     from ckpttool.legacy.records import LegacyEntry
     from ckpttool.surgery.values import NewValue, ValueAction
 
@@ -59,7 +60,7 @@ class PlannedTensor:
 
     key: str
     source_key: str
-    entry: BundleEntry | LegacyEntry
+    entry: BundleEntry | LegacyEntry | ArrayEntry
     slices: tuple[tuple[TensorSlice, BundleEntry], ...] = ()
     damage: CkptError | None = None
     value: NewValue | None = None

@@ -9,6 +9,7 @@ import numpy as np
 from ckpttool.bundle.reader import BundleReader
 from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.errors import CkptError, UnsupportedError
+from ckpttool.interchange.entry import ArrayEntry
 from ckpttool.tensor.dtypes import STRING
 from ckpttool.tensor.layout import TensorLayout
 from ckpttool.tensor.partial import string_part
@@ -51,8 +52,9 @@ class Part:
     Attributes:
         dtype: of the tensor.
         shape: of the part.
-        verified: whether what is read is checked against its crc32c. That covers all bytes of a
-            tensor, so it cannot be checked for a part of fixed-size elements.
+        verified: whether what is read is checked against its crc32c, or CRC-32. That covers all
+            bytes of a tensor, so it cannot be checked for a part of fixed-size elements; and
+            safetensors and single arrays of NumPy have none.
 
     Raises:
         UnsupportedError: the dtype is not known, or NumPy has no arrays of so many dimensions.
@@ -74,6 +76,8 @@ class Part:
             self.shape = tuple(map(len, steps))
         self._strings: Strings | None = None  # read once for all boxes
         self.verified = index is None or self.dtype.size is None
+        if isinstance(self.entry, ArrayEntry):
+            self.verified = self.verified and self.entry.packing is not None
         self._check()
 
     @property
@@ -153,6 +157,8 @@ class Part:
 
     def _check(self) -> None:
         problem = "" if self.dtype.known else f"values of dtype {self.dtype} cannot be read"
+        if isinstance(self.entry, ArrayEntry):
+            problem = self.entry.unreadable
         rank = len(self.entry.shape)
         try:
             np.empty((0,) * rank, np.uint8)

@@ -4,6 +4,7 @@ addresses   all checkpoints that an address means
 checkpoint  one checkpoint with its graph, checked again while it is being saved
 bundle      the files of one V2 checkpoint, by the modules below
 legacy     one V1 checkpoint
+arrays     files of arrays, such as safetensors
 table      the index as a table, damage skipped
 index      header and entries; slices against tensors
 slices     whether slices fill a tensor

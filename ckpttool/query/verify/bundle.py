@@ -35,6 +35,7 @@ class CheckpointResult:
         findings: in the order of the files.
         looked_at: the identities of its files before.
         diagnosis: what happened to it, if the findings tell.
+        comparable: whether its format has checksums.
     """
 
     source: Source | None
@@ -43,6 +44,7 @@ class CheckpointResult:
     findings: tuple[Finding, ...]
     looked_at: Mapping[str, Identity | None]
     diagnosis: Diagnosis | None = None
+    comparable: bool = True
 
 
 def verify_bundle(

@@ -137,7 +137,7 @@ def _look(
         result.source,
         result.tensors,
         result.bytes_read,
-        fast,
+        fast or not result.comparable,
         findings,
         result.diagnosis,
     )
@@ -161,6 +161,10 @@ def _look_at_files(
             jobs=jobs,
             on_progress=on_progress,
         )
+    if place.generation != "V1":
+        from ckpttool.query.verify.arrays import verify_arrays
+
+        return verify_arrays(place, place.generation, fast=fast, on_progress=on_progress)
     from ckpttool.query.verify.legacy import verify_legacy
 
     return verify_legacy(
@@ -185,5 +189,5 @@ def _is_unsettled(report: Report, looked_at: _Looks, subject: Subject, patience:
 
 def _is_gone(subject: Subject) -> bool:
     place = subject.place
-    paths = place.files if place.generation == "V1" else (index_path(subject.prefix),)
+    paths = place.files if place.generation != "V2" else (index_path(subject.prefix),)
     return not any(map(os.path.lexists, paths))

@@ -91,6 +91,7 @@ CODES: Mapping[str, Severity] = {
     "state-absolute": "warning",
     "state-outside": "warning",
     # Bytes of no tensor cannot damage any; `ckpt prune` leaves them.
+    "no-checksums": "note",
     "gap-nonzero": "note",
     "trailing-bytes": "note",
 }

@@ -136,7 +136,7 @@ def _legacy_at(prefix: str) -> list[str]:
 
 def _files_of(source: Checkpoint) -> list[str]:
     location = source.location
-    if location.generation == "V1":
+    if location.generation != "V2":
         return list(location.files)
     return [index_path(location.prefix), *find_shards(location.prefix)]
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 
 from ckpttool.checkpoint.generation import Generation
 from ckpttool.checkpoint.nearest import require_one_of
+from ckpttool.checkpoint.open import require_checkpoint
 from ckpttool.storage.folders import new_folder
 from ckpttool.storage.locks import Patience, locked_folder
 from ckpttool.storage.system import require_writing
@@ -94,7 +95,8 @@ class Prepared:
         self.plan = plan
         self.prefix = plan.source.prefix if destination is None else destination
         in_place = destination is None
-        self.generation = plan.source.generation if in_place else _generation(plan, options)
+        wanted = None if in_place else options.generation
+        self.generation = wanted or require_checkpoint(plan.source)
         self._in_place = in_place
         self._options = options
         require_writing(self.prefix)
@@ -138,7 +140,7 @@ class Prepared:
         if self._in_place:
             state = options.update_state
             return BundleInPlace(plan, compact=options.compact, updates_state=state)
-        recoded = options.recoding is not None or plan.source.generation == "V1"
+        recoded = options.recoding is not None or plan.source.generation != "V2"
         return NewBundle(
             plan,
             self.prefix,
@@ -198,7 +200,3 @@ class Prepared:
             with already_written(receipt.address):
                 replace(self._state, prefix=receipt.address).write()
         return receipt
-
-
-def _generation(plan: Plan, options: WriteOptions) -> Generation:
-    return options.generation or plan.source.generation

@@ -89,7 +89,7 @@ def test_a_tensor_that_b_has_not_is_removed(home: Path) -> None:
 
 def test_damage_is_found_under_a_layout(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with ckpttool.open_checkpoint(str(home / "a")) as ckpt:
-        offset = ckpt.entries["net/kernel"].offset  # type: ignore[union-attr]
+        offset = ckpt.bundle.entries["net/kernel"].offset
     shard = home / "a.data-00000-of-00001"
     data = bytearray(shard.read_bytes())
     data[offset + 5] ^= 1

@@ -516,6 +516,7 @@ def test_damage_is_told_with_its_place(case: Case, tmp_path: Path) -> None:
 # What has to be done while reading, to a folder, or to a MetaGraph is tested elsewhere.
 ELSEWHERE = {
     "asset-unread",
+    "no-checksums",
     "asset-missing",
     "asset-outside",
     "graph-both-forms",

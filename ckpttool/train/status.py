@@ -6,6 +6,7 @@ import os
 import warnings
 import weakref
 from collections.abc import Iterable, Iterator
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from ckpttool.checkpoint.fitting import ValueSpec
@@ -129,7 +130,11 @@ class LoadStatus:
             *_compared(lacking, "got nothing", waiting, "the checkpoint has"),
             *(f"'{each}' is not taken" for each in self.unused_attributes[:_SHOWN]),
         ]
-        error = UnrestoredError("; ".join(parts), path=self._source())
+        source = self._source()
+        if source is not None:
+            line = f"ckpt match {quote(source)} fresh"
+            parts.append(f"for what to do, write(\"fresh\") with this program, and run '{line}'")
+        error = UnrestoredError("; ".join(parts), path=source)
         error.unmatched, error.unresolved = self.unmatched, self.unresolved
         error.unused_attributes, error.hollow = self.unused_attributes, self.hollow
         return error

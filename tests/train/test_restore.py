@@ -166,6 +166,7 @@ def test_assertions_say_what_is_wrong(saved: str) -> None:
     told = str(caught.value)
     assert "'net/inner/c' int32 [] waits in the checkpoint" in told
     assert "(the program has 'net/other/c' int32 [])" in told
+    assert f"write(\"fresh\") with this program, and run 'ckpt match {saved} fresh'" in told
     del ckpt.net.new, ckpt.net.other
     with pytest.raises(UnrestoredError, match="did not take all"):
         status.assert_existing_objects_matched().assert_consumed()

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ckpttool.api.check import Check, check
     from ckpttool.api.convert_legacy import Conversions, convert_legacy
     from ckpttool.api.diff import CheckpointDiff, diff
+    from ckpttool.api.draw import draw
     from ckpttool.api.export import Export, export
     from ckpttool.api.export_meta_json import GraphExport, export_meta_json
     from ckpttool.api.gc import Swept, gc
@@ -98,6 +99,7 @@ __all__ = [
     "checkpoints_iterator",
     "convert_legacy",
     "diff",
+    "draw",
     "export",
     "export_meta_json",
     "gc",
@@ -151,6 +153,7 @@ _HOMES = {
     "checkpoints_iterator": "checkpoint.tf_train",
     "convert_legacy": "api.convert_legacy",
     "diff": "api.diff",
+    "draw": "api.draw",
     "export": "api.export",
     "export_meta_json": "api.export_meta_json",
     "gc": "api.gc",

@@ -21,6 +21,7 @@ from ckpttool.bundle.naming import INDEX_SUFFIX, index_path, shard_path, split_s
 from ckpttool.checkpoint.generation import Generation, table_generation
 from ckpttool.checkpoint.named import checkpoint_name, is_of_windows, other_paths, part_name
 from ckpttool.checkpoint.state import STATE_NAME, read_state
+from ckpttool.coding.text import natural_key
 from ckpttool.errors import CkptError
 from ckpttool.legacy import naming
 from ckpttool.storage.source import file_error
@@ -32,7 +33,6 @@ V1_MARK = "@v1"
 # Each makes a folder a SavedModel or a SessionBundle export.
 _MODEL_FILES = frozenset(("saved_model.pb", "saved_model.pbtxt", "export.meta"))
 _STEP = re.compile(r"-(\d+)\Z")
-_DIGITS = re.compile(r"([0-9]+)")
 
 
 def step_of(name: str) -> int | None:
@@ -239,7 +239,7 @@ def list_checkpoints(folder: str) -> list[CheckpointFiles]:
     latest, listed = _listed(folder)
     found = _gather(folder, entries, latest=latest)
     order = {name: number for number, name in enumerate(listed)}
-    found.sort(key=lambda files: (order.get(files.name, -1), _natural(files.name)), reverse=True)
+    found.sort(key=lambda files: (order.get(files.name, -1), natural_key(files.name)), reverse=True)
     return found
 
 
@@ -410,11 +410,3 @@ def _best_first(sets: naming.Sets) -> list[tuple[int, dict[int, str]]]:
 
 def _v1_files(prefix: str, count: int) -> tuple[str, ...]:
     return tuple(naming.v1_shard_path(prefix, number, count) for number in range(count))
-
-
-def _natural(name: str) -> list[tuple[int, int, str]]:
-    """Return a sort key that puts `ckpt-9` before `ckpt-10`."""
-    return [
-        (1, int(part), "") if at % 2 else (0, 0, part)
-        for at, part in enumerate(_DIGITS.split(name))
-    ]

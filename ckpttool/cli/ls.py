@@ -19,10 +19,12 @@ from ckpttool.query.folder import list_folder
 from ckpttool.query.grouping import by_scope, fold_numbers, sorted_sums
 from ckpttool.query.listing import SORT_ORDERS, list_tensors
 from ckpttool.render import listing as render
+from ckpttool.render.drawing.write import DRAWING_FORMATS, PICTURES
 
 if TYPE_CHECKING:
     from ckpttool.query.folder import CheckpointRow
     from ckpttool.query.listing import Listing
+    from ckpttool.render.drawing.write import DrawingFormat
     from ckpttool.render.table import RowFormat
 
 _MOST_NAMED = 20  # damaged tensors
@@ -32,6 +34,7 @@ EXAMPLES = (
     ("ckpt ls ckpts/ckpt-10 'net/**' --kind weight", "The weights below a scope."),
     ("ckpt ls ckpts --sort bytes --limit 10", "The ten largest tensors."),
     ("ckpt ls ckpts --tree --depth 2", "The objects of a TF2 checkpoint, two levels deep."),
+    ("ckpt ls ckpts --format svg > ckpts.svg", "A picture of the objects."),
     ("ckpt ls ckpts --json", "Everything in the index, for programs."),
 )
 
@@ -63,7 +66,10 @@ EXAMPLES = (
     help="Show object paths and variable names, or keys (default: paths). --keys reads only "
     "the index.",
 )
-@options.format_options()
+@click.option(
+    "-a", "--all", "everything", is_flag=True, help="In a picture, fold and leave out nothing."
+)
+@options.format_options(*options.OUTPUT_FORMATS, *PICTURES)
 @options.pass_settings
 def command(
     settings: options.Settings,
@@ -77,18 +83,24 @@ def command(
     depth: int | None,
     collapse: bool,
     object_paths: bool | None,
+    everything: bool,
     format: str,
 ) -> None:
     """List the tensors of a checkpoint: names, dtype, shape, kind and bytes.
 
     Reads only the index and the object graph, so any size is fast and data shards may be missing.
     PATTERN is a key, an object path, a variable name, a scope, a glob, =NAME, re:REGEX or @FILE;
-    see ckpt-selection(7).
+    see ckpt-selection(7). The formats svg, dot and mermaid draw the objects, and so does markdown
+    with --tree: layers that are alike are folded, and what was left out is said.
     """
+    tree = tree or format in PICTURES
+    picture = tree and format in DRAWING_FORMATS
     if checkpoints + tree + collapse > 1 or (depth is not None and (checkpoints or collapse)):
         raise click.UsageError("--checkpoints, --collapse and --tree or --depth cannot be combined")
-    if tree and format not in ("table", "plain", "json"):
-        raise click.UsageError("--tree prints as table, plain or json")
+    if tree and not picture and format not in ("table", "plain", "json"):
+        raise click.UsageError(f"--tree prints as table, plain, json, {', '.join(DRAWING_FORMATS)}")
+    if everything and not picture:
+        raise click.UsageError("--all needs a picture: svg, dot, mermaid, or markdown with --tree")
     grouped = tree or collapse or depth is not None
     if (checkpoints or grouped) and (long or object_paths):
         raise click.UsageError("--long and --object-paths need a list of tensors")
@@ -105,13 +117,7 @@ def command(
         with settings.progress("listing"):
             listing = list_tensors(ckpt, selector, sort=sort, limit=None if grouped else limit)
             beside = _checkpoints_beside(location, format)
-        if listing.source.missing_shards:
-            missing = ", ".join(listing.source.missing_shards)
-            settings.warn(
-                f"data shards are missing: {missing}; listed from the index alone"
-                if listing.source.generation == "V2"
-                else f"files are missing: {missing}; what is in them alone is not listed"
-            )
+        _warn_of_missing(settings, listing)
         write = partial(
             render.write_listing,
             listing,
@@ -120,7 +126,9 @@ def command(
             settings.terminal(),
             checkpoints=beside,
         )
-        if tree:
+        if picture:
+            _draw(settings, ckpt, listing, depth, format, everything=everything)
+        elif tree:
             from ckpttool.query.tree.build import build_tree
 
             write(tree=build_tree(ckpt, listing.rows, depth=depth))
@@ -132,6 +140,36 @@ def command(
             names_alone = format == "names" and not object_paths
             write(long=long, keys=names_alone or object_paths is False)
         _refuse_damage(listing)
+
+
+def _warn_of_missing(settings: options.Settings, listing: Listing) -> None:
+    missing = ", ".join(listing.source.missing_shards)
+    if missing:
+        settings.warn(
+            f"data shards are missing: {missing}; listed from the index alone"
+            if listing.source.generation == "V2"
+            else f"files are missing: {missing}; what is in them alone is not listed"
+        )
+
+
+def _draw(
+    settings: options.Settings,
+    ckpt: Checkpoint,
+    listing: Listing,
+    depth: int | None,
+    format: str,
+    *,
+    everything: bool,
+) -> None:
+    from ckpttool.query.drawing.build import build_drawing
+    from ckpttool.render.drawing.labels import left_out
+    from ckpttool.render.drawing.write import drawing_text
+
+    drawing = build_drawing(ckpt, listing.rows, depth=depth, everything=everything)
+    text, hint = drawing_text(drawing, cast("DrawingFormat", format))
+    sys.stdout.write(text)
+    for note in filter(None, (left_out(drawing), hint)):
+        settings.tell(note)
 
 
 def _refuse_damage(listing: Listing) -> None:

@@ -6,6 +6,8 @@ Python's file names, so every name survives the round trip.
 
 from __future__ import annotations
 
+import re
+
 # For loops over all keys of an index, where a call for each would cost too much.
 ESCAPE = "surrogateescape"
 
@@ -22,3 +24,15 @@ def encode_text(text: str) -> bytes:
         UnicodeEncodeError: it has a surrogate that is no escaped byte.
     """
     return text.encode("utf-8", ESCAPE)
+
+
+_DIGITS = re.compile(r"([0-9]+)")
+
+
+def natural_key(text: str) -> list[tuple[int, str]]:
+    """Return a sort key that puts `layer_9` before `layer_10`."""
+    # Longer digits are larger numbers once zeros are off, whatever the length int() would take.
+    return [
+        (len(part.lstrip("0")), part.lstrip("0")) if at % 2 else (0, part)
+        for at, part in enumerate(_DIGITS.split(text))
+    ]

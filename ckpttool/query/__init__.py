@@ -6,6 +6,7 @@ rows       the tensors of a listing, held by columns
 grouping   tensors summed up by scope, or numbered layers folded into one row
 folder     the checkpoints of a folder
 tree       the object graph, or the scopes, as a tree
+drawing    the same for a picture: in as few nodes as that takes
 shards     whether the data shards exist and are long enough
 summary    the summary of a checkpoint
 values     the values of tensors, and statistics

@@ -12,6 +12,8 @@ layout      an array as NumPy would lay it out
 bars        shares of a whole as bars
 folded      many changes in few rows, by scope
 tree        a tree drawn with lines
+drawing     pictures of the objects
+markup      elements of SVG and HTML
 progress    a progress bar on the terminal
 listing     the tensors of a checkpoint, and the views of them
 show        values and summaries

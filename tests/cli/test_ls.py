@@ -331,3 +331,23 @@ def test_keys_need_no_data_shard(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "ckpt-1.data-00000-of-00001")  # opening it would wait for ever
     keys = ckpt("ls", str(tmp_path / "ckpt-1"), "--keys", "--format", "names")
     assert keys.code == 0 and len(keys.out.splitlines()) == 16
+
+
+@pytest.mark.parametrize("format", ["svg", "dot", "mermaid"])
+def test_pictures_go_to_stdout_and_what_they_lack_to_stderr(format: str) -> None:
+    done = ckpt("ls", KERAS, "--format", format)
+    assert done.code == 0
+    assert "_momentums" in done.out.replace("#95;", "_")
+    assert done.err == "ckpt: 26 of 35 objects drawn: 9 empty; --all draws all\n"
+    done = ckpt("ls", KERAS, "--format", format, "--all")
+    assert (done.code, done.err) == (0, "")
+
+
+def test_a_tree_as_markdown_is_a_picture_and_a_list_is_not() -> None:
+    done = ckpt("ls", GUIDE, "--tree", "--format", "markdown", "--depth", "1")
+    assert done.out.startswith("```mermaid\nflowchart LR\n") and done.out.endswith("```\n")
+    assert done.err == "ckpt: 6 of 18 objects drawn: 12 deeper\n"
+    assert ckpt("ls", GUIDE, "--format", "markdown").out.startswith("|")
+    for words in (["--all"], ["--tree", "--format", "csv"], ["--format", "svg", "--limit", "2"]):
+        done = ckpt("ls", GUIDE, *words)
+        assert (done.code, done.out) == (2, ""), words

@@ -7,16 +7,15 @@ segments in common, then the most first ones, then the order.
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from ckpttool.coding.text import natural_key
 from ckpttool.query.diff.index import Fingerprint
 from ckpttool.query.rows import TensorRow, short_name
 from ckpttool.storage.staging import StagedFiles
 
-_DIGITS = re.compile(r"([0-9]+)")
 # Names from a file may have any number of segments.
 _MAX_DEPTH = 64
 _SHOWN = 8
@@ -120,13 +119,7 @@ def _part(name: str, count: int, *, from_end: bool) -> tuple[str, ...]:
 
 
 def _natural(row: TensorRow) -> list[tuple[int, str]]:
-    """Return a sort key that puts `layer_9` before `layer_10`."""
-    parts = _DIGITS.split(short_name(row))
-    # Longer digits are larger numbers once zeros are off, whatever the length int() would take.
-    return [
-        (len(part.lstrip("0")), part.lstrip("0")) if at % 2 else (0, part)
-        for at, part in enumerate(parts)
-    ]
+    return natural_key(short_name(row))
 
 
 def save_map(text: str, path: str, *, force: bool = False) -> None:

@@ -24,6 +24,7 @@ EXAMPLES = (
     ("ckpt show ckpts 'net/**/bias' --precision 3", "All tensors that match a pattern."),
     ("ckpt show ckpts --stats --kind weight", "Statistics of all weights in one table."),
     ("ckpt show ckpts net/l1/kernel --out kernel.npy", "The tensor as a NumPy file."),
+    ("ckpt show ckpts 'net/l1/kernel[:, :3]' --out part.csv", "A part of it as a table."),
     ("ckpt show saved_model --graph", "The graph in detail, and its variables."),
 )
 
@@ -44,9 +45,14 @@ EXAMPLES = (
     "-o",
     "--output",
     "--out",
-    metavar="FILE.npy",
+    metavar="FILE",
     type=click.Path(),
-    help="Write one tensor to a NumPy file.",
+    help="Write values to a .npy, .npz, .safetensors or .csv file (- for stdout).",
+)
+@click.option(
+    "--to",
+    type=click.Choice(("safetensors", "npz", "npy", "csv")),
+    help="Format of the file (default: from its ending).",
 )
 @click.option("--force", is_flag=True, help="Replace an existing output file.")
 @options.keys_option
@@ -62,6 +68,7 @@ def command(
     precision: int | None,
     stats: bool,
     output: str | None,
+    to: str | None,
     force: bool,
     by_key: bool,
     format: str,
@@ -73,8 +80,7 @@ def command(
     checked before it is printed; that of a part cannot be.
     """
     chosen = bool(keys) or not selector.selects_all
-    if output is not None and (stats or not chosen):
-        raise click.UsageError("-o writes the values of one KEY")
+    _refuse_output(output, to, values=chosen and not stats)
     if graph and (chosen or stats or precision is not None):
         raise click.UsageError(
             "--graph describes the graph; it cannot be combined with KEY, --stats or --precision"
@@ -105,9 +111,18 @@ def command(
             if target.index is not None:
                 settings.note(f"{target.key}: the crc32c of a part of a tensor is not checked")
         if output is not None:
-            _write_file(settings, ckpt, targets, output, force)
+            _write_file(settings, ckpt, targets, output, to, force=force, by_key=by_key)
         else:
             _show_tensors(settings, ckpt, targets, full, precision, stats, by_key, format)
+
+
+def _refuse_output(output: str | None, to: str | None, *, values: bool) -> None:
+    if output is not None and not values:
+        raise click.UsageError("-o writes the values of KEYs")
+    if to is not None and output is None:
+        raise click.UsageError("--to needs -o FILE")
+    if output == "-" and to is None:
+        raise click.UsageError("-o - needs --to")
 
 
 def _show_summary(settings: options.Settings, ckpt: Checkpoint, full: bool, format: str) -> None:
@@ -196,17 +211,29 @@ def _show_tensors(
 
 
 def _write_file(
-    settings: options.Settings, ckpt: Checkpoint, targets: list[Target], path: str, force: bool
+    settings: options.Settings,
+    ckpt: Checkpoint,
+    targets: list[Target],
+    path: str,
+    to: str | None,
+    *,
+    force: bool,
+    by_key: bool,
 ) -> None:
-    if len(targets) != 1:
-        raise click.UsageError(f"-o writes one tensor, not {len(targets)}")
-    from ckpttool.query.values.npy import write_npy
+    from ckpttool.query.values.files import ValueFile, format_of_values
     from ckpttool.render import humanize
 
-    written = write_npy(ckpt, targets[0], path, force=force)
-    settings.note(f"{written.path}: {humanize.size(written.bytes)}")
-    if written.view is not None:
+    file = ValueFile(ckpt, targets, to or format_of_values(path), by_key=by_key)
+    if path == "-":
+        if to != "csv" and settings.terminal().interactive:
+            raise click.UsageError("will not print bytes on a terminal; use -o FILE")
+        file.write_to(sys.stdout.buffer.write)
+        sys.stdout.buffer.flush()
+    else:
+        written = file.write(path, force=force)
+        settings.note(f"{path}: {humanize.size(written.bytes)}")
+    if file.view is not None:
+        place = "array" if path == "-" else f"numpy.load('{path}')"
         settings.warn(
-            f"NumPy files have no {written.view}: numpy.load('{path}').view(ml_dtypes."
-            f"{written.view}) gives the values"
+            f"NumPy files have no {file.view}: {place}.view(ml_dtypes.{file.view}) gives the values"
         )

@@ -311,9 +311,9 @@ def test_precision() -> None:
         (["net/l1/kernle"], "nearest: 'net/l1/kernel'"),
         (["net/l1/kernle[0]"], "nearest: 'net/l1/kernel'"),
         (["net/l1/kernel[1]"], "out of bounds"),
-        (["net/l1/kernel", "--out", "x.npy", "--stats"], "-o writes the values of one KEY"),
-        (["--out", "x.npy"], "-o writes the values of one KEY"),
-        (["net/**", "--out", "x.npy"], "-o writes one tensor, not 6"),
+        (["net/l1/kernel", "--out", "x.npy", "--stats"], "-o writes the values of KEYs"),
+        (["--out", "x.npy"], "-o writes the values of KEYs"),
+        (["net/**", "--out", "x.npy"], "a .npy file holds one tensor, not 6"),
         (["--kind", "wight"], "nearest: 'weight'"),
         (["--precision", "-1"], "--precision"),
     ],
@@ -382,6 +382,51 @@ def test_writing_a_file(tmp_path: Path) -> None:
     assert np.load(path)[()] == 50
     done = run("show", PREFIX, "net/l1/kernel[0,:2]", "--out", path, "--force", "-v")
     assert np.load(path).shape == (2,) and "136 B" in done.err
+
+
+def test_the_ending_tells_the_format(tmp_path: Path) -> None:
+    def written(ending: str, *keys: str) -> bytes:
+        path = tmp_path / f"out{ending}"
+        done = run("show", PREFIX, *keys, "--out", os.fspath(path), "--force")
+        assert (done.code, done.out) == (0, "")
+        return path.read_bytes()
+
+    with open_checkpoint(PREFIX) as opened:
+        kernel, bias = opened["net/l1/kernel"], opened["net/l1/bias"]
+    names = ("net/l1/kernel[0,:2]", "net/l1/bias")
+    with np.load(io.BytesIO(written(".npz", *names))) as found:
+        assert found["net/l1/kernel[0, :2]"].tolist() == kernel[0, :2].tolist()
+        assert found["net/l1/bias"].tolist() == bias.tolist()
+    data = written(".safetensors", *names)
+    assert data.endswith(bias.tobytes() + kernel[0, :2].tobytes())
+    rows = written(".csv", "net/l1/kernel").decode().splitlines()
+    assert np.array([row.split(",") for row in rows], np.float32).tolist() == kernel.tolist()
+    rows = written(".csv", "net/l1/bias").decode().splitlines()
+    assert np.array(rows, np.float32).tolist() == bias.tolist()
+
+
+def test_other_endings_are_refused(tmp_path: Path) -> None:
+    for name, keys, message in (
+        ("out.txt", ["step"], "ends in '.safetensors', '.npz', '.npy', '.csv', not"),
+        ("out", ["step"], "values go to a file"),
+        ("out.csv", ["step", "net/l1/bias"], "a .csv file holds one tensor, not 2"),
+        ("out.npz", ["vector/bfloat16"], "NumPy has no name for the dtype bfloat16"),
+    ):
+        prefix = DTYPES if "bfloat16" in keys[0] else PREFIX
+        done = run("show", prefix, *keys, "--out", os.fspath(tmp_path / name))
+        assert done.code == 2, name
+        assert message in done.err
+    assert list(tmp_path.iterdir()) == []
+    assert run("show", PREFIX, "step", "--out", "-").code == 2
+    assert run("show", PREFIX, "step", "--to", "npy").code == 2
+
+
+def test_values_in_a_pipe() -> None:
+    done = ckpt("show", DTYPES, "vector/float64", "--out", "-", "--to", "csv")
+    with open_checkpoint(DTYPES) as opened:
+        expected = opened["vector/float64"]
+    assert done.code == 0
+    np.testing.assert_array_equal(np.array(done.out.splitlines(), np.float64), expected)
 
 
 def test_a_dtype_that_numpy_lacks_is_warned_of(tmp_path: Path) -> None:

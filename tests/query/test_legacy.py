@@ -14,7 +14,7 @@ from ckpttool.query.folder import list_folder
 from ckpttool.query.listing import list_tensors
 from ckpttool.query.summary import summarize
 from ckpttool.query.values.detail import Values, describe_tensors
-from ckpttool.query.values.npy import write_npy
+from ckpttool.query.values.files import ValueFile
 from ckpttool.query.values.parts import Part
 from ckpttool.query.values.targets import Target
 from ckpttool.storage.source import RandomAccessFile
@@ -148,7 +148,7 @@ def test_npy(tmp_path: Path) -> None:
     fixture = legacy_fixture(SHARDED)
     out = str(tmp_path / "wide.npy")
     with open_checkpoint(fixture.address) as ckpt:
-        write_npy(ckpt, Target("wide"), out)
+        ValueFile(ckpt, [Target("wide")], "npy").write(out)
         assert np.array_equal(np.load(out), ckpt["wide"])
         with pytest.raises(Exception, match="file of the checkpoint"):
-            write_npy(ckpt, Target("wide"), fixture.paths[1], force=True)
+            ValueFile(ckpt, [Target("wide")], "npy").write(fixture.paths[1], force=True)

@@ -6,5 +6,5 @@ detail      one tensor with its values
 texts       elements as exact text
 variants    the contents of variants
 statistics  statistics of a tensor, in bounded memory
-npy         a tensor as a NumPy file
+files       tensors in a file: .npy, .npz, .safetensors, .csv
 """

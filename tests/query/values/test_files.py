@@ -20,9 +20,10 @@ from ckpttool.errors import (
     CkptError,
     DestinationError,
     MissingFileError,
+    SelectionError,
     UnsupportedError,
 )
-from ckpttool.query.values.npy import write_npy
+from ckpttool.query.values.files import ValueFile, WrittenValues, format_of_values
 from ckpttool.query.values.parts import ML_DTYPES
 from ckpttool.query.values.targets import Target, find_targets
 from ckpttool.tensor.slices import TensorSlice
@@ -50,6 +51,10 @@ def ckpt(tmp_path: Path) -> Iterator[Checkpoint]:
         yield opened
 
 
+def write_npy(ckpt: Checkpoint, target: Target, path: str, *, force: bool = False) -> WrittenValues:
+    return ValueFile(ckpt, [target], "npy").write(path, force=force)
+
+
 def saved(array: np.ndarray[Any, Any]) -> bytes:
     """Return what numpy.save writes."""
     out = io.BytesIO()
@@ -74,7 +79,7 @@ def test_every_tensor_of_the_fixtures(fixture: BundleFixture, tmp_path: Path) ->
             written = write_npy(opened, Target(key), os.fspath(path))
             loaded = np.load(path, allow_pickle=False)
             assert written.bytes == path.stat().st_size
-            assert written.verified and written.shape == value.shape == loaded.shape
+            assert written.verified and value.shape == loaded.shape
             if entry.dtype.name in ML_DTYPES:
                 assert written.view == entry.dtype.name and loaded.dtype.kind == "V"
                 loaded = loaded.view(getattr(ml_dtypes, entry.dtype.name))
@@ -130,8 +135,8 @@ def test_strings(ckpt: Checkpoint, tmp_path: Path) -> None:
 def test_strings_that_would_fill_the_disk(
     ckpt: Checkpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ckpttool.query.values.npy._MOST_PADDED", 8)
-    monkeypatch.setattr("ckpttool.query.values.npy._MOST_PADDING", 2)
+    monkeypatch.setattr("ckpttool.query.values.files._MOST_PADDED", 8)
+    monkeypatch.setattr("ckpttool.query.values.files._MOST_PADDING", 2)
     with pytest.raises(UnsupportedError, match="3 strings would take 9 bytes"):
         write_npy(ckpt, Target("text"), os.fspath(tmp_path / "text.npy"))
 
@@ -201,3 +206,54 @@ def test_memory_stays_bounded(tmp_path: Path) -> None:
         write_npy(opened, Target("w"), os.fspath(tmp_path / "w.npy"))
     loaded = np.load(tmp_path / "w.npy", mmap_mode="r")
     assert loaded.shape == (24 << 20,) and loaded[0] == loaded[-1] == 1
+
+
+def test_tables(ckpt: Checkpoint, tmp_path: Path) -> None:
+    def table(name: str) -> str:
+        path = tmp_path / "t.csv"
+        ValueFile(ckpt, find_targets(ckpt, [name]), "csv").write(os.fspath(path), force=True)
+        return path.read_text()
+
+    assert table("whole[:2,0]") == "0.0,1.0,2.0,3.0\n12.0,13.0,14.0,15.0\n"
+    assert table("sliced[0,:,1]") == "1.0\n5.0\n9.0\n"
+    assert table("whole[1,1,1]") == "17.0\n"
+    assert table("text") == 'a\n""\nccc\n'
+    assert table("no text") == ""
+    with pytest.raises(UnsupportedError, match="a vector or a matrix, not 3 dimensions"):
+        table("whole")
+
+
+@pytest.mark.parametrize("name", ["float16", "float32", "float64", "bfloat16", "float8_e4m3fn"])
+def test_numbers_in_tables_read_back(tmp_path: Path, name: str) -> None:
+    dtype = np.dtype(getattr(ml_dtypes, name, name))
+    raw = np.random.default_rng(7).integers(0, 256, 512 * dtype.itemsize, np.uint8)
+    values = raw.view(dtype)
+    prefix = os.fspath(tmp_path / "m")
+    with BundleWriter(prefix) as writer:
+        writer.add("w", values)
+    with open_checkpoint(prefix) as opened:
+        ValueFile(opened, [Target("w")], "csv").write(prefix + ".csv")
+    texts = Path(prefix + ".csv").read_text().splitlines()
+    found = np.array([float(text) for text in texts]).astype(dtype)
+    with np.errstate(all="ignore"):
+        same = (found == values) | (np.isnan(found) & np.isnan(values))
+    assert same.all()
+
+
+def test_what_ends_a_name_tells_the_format() -> None:
+    assert format_of_values("a.b/c.npz") == "npz"
+    with pytest.raises(SelectionError, match=r"ends in '\.safetensors', '\.npz', '\.npy', '\.csv'"):
+        format_of_values("model.pt")
+
+
+def test_a_damaged_tensor_writes_nothing_into_a_pipe(tmp_path: Path) -> None:
+    prefix = os.fspath(tmp_path / "m")
+    with BundleWriter(prefix) as writer:
+        writer.add("w", np.zeros(100))
+    shard = Path(prefix + ".data-00000-of-00001")
+    shard.write_bytes(b"\1" + shard.read_bytes()[1:])
+    for form in ("npy", "npz", "safetensors", "csv"):
+        written: list[object] = []
+        with open_checkpoint(prefix) as opened, pytest.raises(CkptError):
+            ValueFile(opened, [Target("w")], form).write_to(written.append)
+        assert written == []

@@ -6,14 +6,15 @@ import os
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
 from ckpttool.bundle.naming import index_path
 from ckpttool.checkpoint.retention import active_set, delete_checkpoint, plan_sweep
 from ckpttool.checkpoint.state import STATE_NAME, CheckpointState, write_state
 from ckpttool.checkpoint.tf_train import get_checkpoint_state
-from ckpttool.errors import DestinationError
+from ckpttool.errors import CkptError, DestinationError
+from ckpttool.storage.locks import Patience, locked_folder
 from ckpttool.storage.paths import StrPath, lies_in, path_text
 from ckpttool.storage.source import Identity, identity_of
 from ckpttool.train.checkpoint import Checkpoint
@@ -21,6 +22,8 @@ from ckpttool.train.options import CheckpointOptions
 
 # Of a state file that the system does not tell about.
 _UNKNOWN: Identity = (-1, -1, -1, -1)
+# How long, in seconds, a save waits for others who write to the folder.
+_PATIENCE = 2.0
 
 
 class CheckpointManager:
@@ -265,16 +268,19 @@ class CheckpointManager:
     def _write_state(self) -> None:
         if self._latest is None:
             return
-        with self._watched():
-            write_state(
-                os.path.join(self._directory, STATE_NAME),
-                CheckpointState(
-                    self._relative(self._latest),
-                    tuple(map(self._relative, self._active)),
-                    tuple(self._active.values()),
-                    self._last_preserved,
-                ),
-            )
+        state = CheckpointState(
+            self._relative(self._latest),
+            tuple(map(self._relative, self._active)),
+            tuple(self._active.values()),
+            self._last_preserved,
+        )
+        with ExitStack() as held:
+            # So that `ckpt gc` does not write meanwhile. Without a lock a trainer goes on.
+            with suppress(CkptError):
+                folder = self._directory or os.curdir
+                held.enter_context(locked_folder(folder, Patience(_PATIENCE)))
+            with self._watched():
+                write_state(os.path.join(self._directory, STATE_NAME), state)
 
     @contextmanager
     def _watched(self) -> Iterator[None]:

@@ -14,7 +14,7 @@ checksums  findings from the checksums
 objects    the object graph against the index
 metagraph  the graph, its files, and its variables against the tensors
 folder     leftovers, orphans and the state file
-repair      the state file written anew, and what else can be mended
+repair     the state file written anew, and what else can be mended
 names      the names in a folder, listed once
 diagnosis  what happened, in one sentence
 findings   the codes of findings

@@ -20,7 +20,7 @@ from ckpttool.checkpoint.state import (
     state_bytes,
 )
 from ckpttool.errors import ChangedError, CkptError, SurgeryError
-from ckpttool.query.verify.findings import Finding, finding
+from ckpttool.query.verify.findings import UNSETTLED, Finding, finding
 from ckpttool.storage.locks import Patience, locked_folder
 
 # Findings after which the state file is written anew.
@@ -35,6 +35,8 @@ OF_STATE = (
     "state-outside",
 )
 _INCOMPLETE = ("shard-missing", "shard-short", "slice-missing", "bad-table", "bad-header")
+# Whether such a checkpoint is sound may come out another time.
+_UNCLEAR = (*UNSETTLED, "unreadable")
 _FRESH = "a save may be under way"
 
 
@@ -215,7 +217,8 @@ def repair_state(
 
     Raises:
         ChangedError: another process has changed the state file, or the newest checkpoint.
-        SurgeryError: the folder belongs to a SavedModel, which has no state file.
+        SurgeryError: a checkpoint could not be checked, or the folder belongs to a SavedModel,
+            which has no state file.
         CkptError: the file cannot be written.
     """
     path = os.path.join(folder, STATE_NAME)
@@ -227,6 +230,12 @@ def repair_state(
     if not needed and old is not None:
         listed = tuple(dict.fromkeys((*old.all_model_checkpoint_paths, old.model_checkpoint_path)))
         return StateRepair(path, False, False, old.model_checkpoint_path, listed)
+    unclear = next((each for each in seen if not each.codes.isdisjoint(_UNCLEAR)), None)
+    if unclear is not None:
+        raise SurgeryError(
+            f"'{unclear.files.name}' could not be checked, so the state file stays as it is",
+            path=path,
+        )
     if not sound:
         return StateRepair(path, True, False, None, ())
     if saved_model_of(os.path.join(folder, "variables")) is not None:

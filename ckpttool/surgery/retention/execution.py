@@ -105,7 +105,7 @@ def sweep(
     refuse_other_folders(path)
     with ExitStack() as stack:
         plan = _settled_plan(path, policy)
-        if not dry_run and plan.deleted:
+        if not dry_run and (plan.deleted or plan.state is not None):
             stack.enter_context(locked_folder(path or os.curdir, Patience(tell=on_wait)))
             plan = _wait_for_names(_settled_plan(path, policy))
             _carry_out(plan)

@@ -23,6 +23,7 @@ from ckpttool.checkpoint.retention import ActiveSet, active_set, plan_sweep
 from ckpttool.checkpoint.state import STATE_NAME, CheckpointState, parse_state
 from ckpttool.checkpoint.wholeness import has_all_files, inspect_files
 from ckpttool.errors import CkptError, MissingFileError, SurgeryError
+from ckpttool.storage.source import file_error
 from ckpttool.surgery.retention.files import files_of, freed_bytes
 
 KeptReason = Literal["recent", "preserved", "latest", "unlisted", "incomplete", "v1", "elsewhere"]
@@ -352,7 +353,10 @@ class _Planner:
 
     def _without_index(self) -> list[str]:
         """Return the names of checkpoints of which there are data shards alone."""
-        names = set(os.listdir(self.folder or os.curdir))
+        try:
+            names = set(os.listdir(self.folder or os.curdir))
+        except OSError as error:
+            raise file_error(error, self.folder) from error
         found = {split[0] for name in names if (split := split_shard_path(name))}
         return sorted(name for name in found if name + INDEX_SUFFIX not in names)
 

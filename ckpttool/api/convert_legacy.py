@@ -169,6 +169,7 @@ class _Wanted:
     like: str | None
     strict: bool
     by_order: bool
+    fill: bool
     rules: tuple[RenameRule, ...]
     recoding: Recoding
     how: WriteOptions
@@ -190,6 +191,7 @@ def convert_legacy(
     like: StrPath | None = None,
     strict: bool = False,
     by_order: bool = False,
+    fill: bool = False,
     rules: Rules = (),
     map: StrPath | None = None,
     table: str | None = None,
@@ -219,6 +221,7 @@ def convert_legacy(
         like: an object-based checkpoint, whose objects the tensors become part of.
         strict: with `like`, refuse to leave out any tensor of the source or of the reference.
         by_order: with `like`, pair what several places would fit in the order of both programs.
+        fill: with `like`, keep its values where the source has none.
         rules: names, as in `rename`; with `like`, new names are names of the reference.
         map: a file of such rules.
         table: name of a built-in table of rules.
@@ -248,7 +251,7 @@ def convert_legacy(
         raise DestinationError(in_arguments(NO_DESTINATION))
     both = shards is not None and max_shard_size is not None
     misuse = conversion_misuse(
-        to, both=both, like=like is not None, strict=strict, by_order=by_order
+        to, both=both, like=like is not None, strict=strict, by_order=by_order, fill=fill
     )
     if misuse is not None:
         raise SurgeryError(in_arguments(misuse))
@@ -263,6 +266,7 @@ def convert_legacy(
         like=None if like is None else path_text(like),
         strict=strict,
         by_order=by_order,
+        fill=fill,
         rules=tuple(known),
         recoding=recoding,
         how=WriteOptions(
@@ -285,25 +289,21 @@ def convert_legacy(
     return _convert_checkpoints(path, typed, wanted)
 
 
-def conversion_misuse(
-    to: str | None, *, both: bool, like: bool, strict: bool, by_order: bool
-) -> str | None:
+def conversion_misuse(to: str | None, *, both: bool, like: bool, **of_like: bool) -> str | None:
     """Return why arguments of `convert_legacy` do not go together, their names in braces.
 
     Args:
         to: the form.
         both: whether a number of shards and a size are given.
         like: whether a reference is given.
-        strict: whether nothing is to be left out.
-        by_order: whether order may tell.
+        of_like: whether arguments are given that need one, by name.
     """
     if both:
         return "{shards} and {max_shard_size} cannot be combined"
     if like and to not in (None, "v2"):
         return "{like} makes a checkpoint of format V2"
-    if (strict or by_order) and not like:
-        return f"{'{strict}' if strict else '{by_order}'} goes with {{like}}"
-    return None
+    alone = [name for name, given in of_like.items() if given and not like]
+    return f"{{{alone[0]}}} goes with {{like}}" if alone else None
 
 
 def is_export(path: str) -> bool:
@@ -398,6 +398,7 @@ def _planned(
         number=int(number[1]) if number else 1,
         strict=wanted.strict,
         by_order=wanted.by_order,
+        fill=wanted.fill,
     )
     how = conversion_options(plan, wanted.to, wanted.recoding, wanted.how)
     return _Planned(plan, how, Source.of(ckpt), changes_nothing(plan, how))

@@ -81,6 +81,9 @@ EXAMPLES = (
     help="With --like, pair what several places would fit in the order of both programs.",
 )
 @click.option(
+    "--fill", is_flag=True, help="With --like, keep REFERENCE's values where SRC has none."
+)
+@click.option(
     "--map",
     "maps",
     metavar="FILE",
@@ -129,6 +132,7 @@ def command(
     like: str | None,
     strict: bool,
     by_order: bool,
+    fill: bool,
     maps: tuple[str, ...],
     tables: tuple[str, ...],
     join_slices: bool,
@@ -153,7 +157,9 @@ def command(
         options.refuse_misuse(NO_DESTINATION, destination="-o DST")
     both = shards is not None and max_shard_size is not None
     options.refuse_misuse(
-        conversion_misuse(to, both=both, like=like is not None, strict=strict, by_order=by_order)
+        conversion_misuse(
+            to, both=both, like=like is not None, strict=strict, by_order=by_order, fill=fill
+        )
     )
     given = {"map": maps, "table": tables}
     rules: list[RenameRule] = []
@@ -180,6 +186,7 @@ def command(
             like=like,
             strict=strict,
             by_order=by_order,
+            fill=fill,
             rules=rules,
             join_slices=join_slices,
             shards=shards,

@@ -49,6 +49,7 @@ def placement_document(plan: Plan, source: Source) -> dict[str, object] | None:
         return None
     return {
         "reference": placement.reference,
+        "filled": placement.filled,
         "pairs": [
             {
                 "key": tensor.source_key,

@@ -32,6 +32,7 @@ def plan_conversion(
     number: int = 1,
     strict: bool = False,
     by_order: bool = False,
+    fill: bool = False,
 ) -> Plan:
     """Return the plan for a checkpoint in another form.
 
@@ -45,6 +46,7 @@ def plan_conversion(
         number: of the result among the checkpoints of its program, for the save counter of `like`.
         strict: with `like`, refuse to leave anything out.
         by_order: with `like`, take the order of tensors that several places would fit.
+        fill: with `like`, keep its values where the source has none.
 
     Raises:
         SurgeryError: there is no such way.
@@ -57,7 +59,9 @@ def plan_conversion(
     if like is not None:
         if others:
             plan = rename(plan, others)
-        return follow(plan, like, moves, save_counter=number, strict=strict, by_order=by_order)
+        return follow(
+            plan, like, moves, save_counter=number, strict=strict, by_order=by_order, fill=fill
+        )
     if plan.graph is None and to == "name-based":
         raise SurgeryError("the checkpoint is already name-based", path=source.prefix)
     if plan.graph is None or to == "v2":

@@ -168,13 +168,15 @@ class Placement:
         reference: the prefix of the reference.
         reasons: what told the place of each tensor, by source key.
         full_names: of the variables of the reference, by key.
-        empty: the places that stay without a value.
+        empty: the places that nothing of the source is for.
+        filled: whether these keep the values of the reference; else they are left out.
     """
 
     reference: str
     reasons: Mapping[str, Reason]
     full_names: Mapping[str, str]
     empty: tuple[EmptyPlace, ...]
+    filled: bool = False
 
 
 @dataclass(frozen=True, repr=False)

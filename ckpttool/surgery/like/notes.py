@@ -37,19 +37,21 @@ def tensors_left(
     return notes
 
 
-def places_left(places: Places, free: Iterable[Place]) -> list[str]:
+def places_left(places: Places, free: Iterable[Place], *, filled: bool) -> list[str]:
     """Return a note for each kind of places without a tensor.
 
     Args:
         places: the places of the reference.
         free: those that no tensor took.
+        filled: whether they keep the values of the reference.
     """
+    fate = "as in the reference" if filled else "left out of the graph"
     kinds = places.reference.graph_kinds
     names_of = {place.key: places.short_name(place.key) for place in free}
     names_of.pop(SAVE_COUNTER, None)
     named = ((kinds[key], name) for key, name in names_of.items())
     notes = [
-        f"no value in the source, left out of the graph: {kind} ({len(names)}): {listed(names)}"
+        f"no value in the source, {fate}: {kind} ({len(names)}): {listed(names)}"
         for kind, names in _by_kind(named)
     ]
     if places.graph.columns.savers:

@@ -24,7 +24,7 @@ from ckpttool.surgery.like.notes import SAVE_COUNTER, places_left, tensors_left
 from ckpttool.surgery.like.objects import ObjectMatching
 from ckpttool.surgery.like.places import Place, Places
 from ckpttool.surgery.plan import AddedTensor, EmptyPlace, Placement, Plan, PlannedTensor
-from ckpttool.surgery.values import int64_value
+from ckpttool.surgery.values import StoredValue, int64_value
 
 _NO_RULES: Mapping[str, str] = {}
 _SHOWN = 5
@@ -38,15 +38,17 @@ def follow(
     save_counter: int = 1,
     strict: bool = False,
     by_order: bool = False,
+    fill: bool = False,
 ) -> Plan:
     """Return a plan with the object graph and the keys of a reference.
 
-    Tensors without a place in the reference are dropped, as are its objects without a tensor;
-    notes name both.
+    Tensors without a place in the reference are dropped, as are its objects without a tensor
+    unless they are filled; notes name both.
 
     Args:
         plan: the plan.
-        reference: an object-based checkpoint. Only its index and object graph are read.
+        reference: an object-based checkpoint. Only its index and object graph are read, and what
+            fills places.
         rules: for tensors whose names do not lead to their place: a mapping from keys, or scopes
             of keys, to full names, object paths or keys of the reference, or scopes of these. Of
             an object-based plan, object paths and full names are mapped in the same way. A rule
@@ -56,6 +58,8 @@ def follow(
         strict: refuse to leave anything out, of the source or of the reference.
         by_order: pair what several places of an object-based plan would fit in the order that it
             has in both programs.
+        fill: keep the values of the reference where the source has none, instead of leaving its
+            objects out. Then the reference must stay open until the plan is written.
 
     Raises:
         SelectionError: a rule matches no tensor, or no place in the reference.
@@ -77,18 +81,23 @@ def follow(
     _refuse_without_weights(plan, places, tensors, left)
     keys = {tensor.key for tensor in tensors}
     counted = SAVE_COUNTER in places.by_key and SAVE_COUNTER not in keys
-    added = (AddedTensor(SAVE_COUNTER, int64_value(save_counter)),) if counted else ()
+    added: tuple[AddedTensor, ...] = ()
+    if counted:
+        added += (AddedTensor(SAVE_COUNTER, int64_value(save_counter)),)
     empty = _empty(places, matching.free)
+    if fill:
+        added += _kept(reference, empty)
     if strict:
-        _refuse_leftovers(plan, matching.left, empty)
+        _refuse_leftovers(plan, matching.left, () if fill else empty)
     graph = _emptied(places, {*keys, *(each.key for each in added)})
-    notes = (*matching.notes, *left, *places_left(places, matching.free))
+    notes = (*matching.notes, *left, *places_left(places, matching.free, filled=fill))
     sources = {tensor.key: tensor.source_key for tensor in plan.tensors}
     placement = Placement(
         reference.prefix,
         {sources[key]: reason for key, reason in matching.reasons.items()},
         {key: place.attribute.full_name for key, place in places.by_key.items()},
         empty,
+        fill,
     )
     return replace(plan, tensors=tensors, graph=graph, added=added, placement=placement).with_notes(
         *notes
@@ -140,6 +149,22 @@ def _empty(places: Places, free: Iterable[Place]) -> tuple[EmptyPlace, ...]:
         for place in free
         if place.key != SAVE_COUNTER
     )
+
+
+def _kept(reference: Checkpoint, empty: Iterable[EmptyPlace]) -> tuple[AddedTensor, ...]:
+    """Return the values that a reference has for places without one.
+
+    Raises:
+        CkptError: the reference is damaged there.
+    """
+    tensors = {tensor.key: tensor for tensor in Plan.of(reference).tensors}
+    added = []
+    for place in empty:
+        tensor = tensors[place.key]
+        if tensor.damage is not None:
+            raise tensor.damage
+        added.append(AddedTensor(place.key, StoredValue(reference, tensor)))
+    return tuple(added)
 
 
 def _refuse_leftovers(

@@ -13,12 +13,14 @@ import pytest
 
 from ckpttool import open_checkpoint
 from ckpttool.bundle.entry import BundleEntry
-from ckpttool.errors import KeyCollisionError, SelectionError, SurgeryError
+from ckpttool.errors import ChecksumError, KeyCollisionError, SelectionError, SurgeryError
 from ckpttool.objects.keys import object_path
+from ckpttool.surgery.like.reference import follow
 from ckpttool.surgery.plan import Plan
 from ckpttool.surgery.writing.prepare import prepare
 from tests.support.fixtures import bundle
 from tests.support.refusals import refused
+from tests.support.surgery import place, spoil
 from tests.surgery.graphs import VARIABLE, Slot, Tree
 from tests.surgery.references import (
     STEP,
@@ -278,6 +280,32 @@ def test_the_save_counter_of_the_source(tmp_path: Path) -> None:
     plan = pair(tmp_path, tree, {"x": V, "save_counter": V}, values=(values, values))
     assert went(plan) == {"w": "x", "save_counter": "save_counter"}
     assert plan.added == ()
+
+
+def test_fill(tmp_path: Path) -> None:
+    """What the source has no value for stays as it is in the reference, checked."""
+    kept = np.array([3, 4, 5], np.float32)
+    ours = object_based(tmp_path / "ours", {"w": V})
+    theirs = object_based(
+        tmp_path / "theirs",
+        {"w": V, "new": V, "save_counter": V},
+        values={"new": kept, "save_counter": STEP},
+    )
+    with opened(ours, theirs) as (one, other):
+        plan = follow(Plan.of(one), other, strict=True, fill=True, save_counter=3)
+        check_graph(plan)
+        assert plan.notes == ("no value in the source, as in the reference: weight (1): 'new'",)
+        prepare(plan, str(tmp_path / "out")).write()
+    with open_checkpoint(tmp_path / "out") as made:
+        assert np.array_equal(made["new"], kept)
+        assert made["save_counter"] == 3
+    shard, offset = place(Path(theirs), "new/.ATTRIBUTES/VARIABLE_VALUE")
+    spoil(Path(f"{theirs}.data-{shard:05}-of-00002"), offset)
+    with opened(ours, theirs) as (one, other):
+        prepared = prepare(follow(Plan.of(one), other, fill=True), str(tmp_path / "no"))
+        with refused(ChecksumError, "the stored bytes are damaged"):
+            prepared.write()
+    assert not list(tmp_path.glob("no*"))
 
 
 GAN = {"g": {"w": V}, "d": {"w": V}}

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from shlex import quote
 
 from ckpttool.objects.keys import OPTIMIZER_SLOT
 from ckpttool.printable import printable
 from ckpttool.query.match.plan import RestorePlan
+from ckpttool.query.match.programs import SAVE_COUNTER
 
 FRESH = "tf.train.Checkpoint(net=net).write('fresh')"
 # Rules and patterns on a command line; more are written to a file.
@@ -44,10 +46,15 @@ def advise(plan: RestorePlan) -> tuple[MatchAdvice, ...]:
 
 
 def _all_advice(plan: RestorePlan) -> Iterator[MatchAdvice]:
-    if plan.target.prefix is not None and plan.target.prefix == plan.source.prefix:
+    if _are_same(plan.source.prefix, plan.target.prefix):
         yield MatchAdvice(
             "CHECKPOINT and TARGET are the same, which says nothing about the program. Let the "
             f"program write one before it restores: {FRESH}."
+        )
+    if not _has_values(plan):
+        yield MatchAdvice(
+            "The program has no values to restore. Keras makes those of a layer when it is called "
+            f"first: call the model, and let the program write again: {FRESH}."
         )
         return
     yield from _about_errors(plan)
@@ -61,10 +68,15 @@ def _all_advice(plan: RestorePlan) -> Iterator[MatchAdvice]:
     if plan.suggestions:
         yield MatchAdvice(
             "Maybe renamed. Rename, and match again:",
-            (*rename_commands(plan), shell_line("match", "NEW", _path(plan.target.path))),
+            (*rename_commands(plan), _match_line(plan, "NEW", _path(plan.target.path))),
         )
-    elif plan.verdict.raises is None and not roots:
+    elif plan.verdict.raises is None and not plan.verdict.consumed and not roots:
         yield from _about_rests(plan)
+    if plan.hollow:
+        yield MatchAdvice(
+            "Objects without a value in the checkpoint were saved before they had one, such as "
+            "layers that were not built. They keep the values that they have."
+        )
 
 
 def _about_errors(plan: RestorePlan) -> Iterator[MatchAdvice]:
@@ -163,7 +175,23 @@ def _scope_of(these: Set[_Leaf], others: Set[_Leaf]) -> str | None:
 def _about_rests(plan: RestorePlan) -> Iterator[MatchAdvice]:
     source, target = _path(plan.source.path), _path(plan.target.path)
     told = plan.totals
-    if told.unresolved and not told.unmatched:
+    left = {each.path for each in plan.unresolved}
+    lacking = {each.path for each in plan.unmatched}
+    if SAVE_COUNTER in lacking:
+        yield MatchAdvice(
+            "The checkpoint has no save counter: Checkpoint.write leaves none. Read it with "
+            "Checkpoint.read:",
+            (_match_line(replace(plan, mode="read"), source, target),),
+        )
+    if plan.mode == "read" and SAVE_COUNTER in left:
+        yield MatchAdvice(
+            "Checkpoint.read leaves the save counter in the checkpoint. Restore it with "
+            "Checkpoint.restore:",
+            (_match_line(replace(plan, mode="restore"), source, target),),
+        )
+    if left | lacking <= {SAVE_COUNTER}:
+        pass
+    elif told.unresolved and not told.unmatched:
         state = all(each.kind in ("slot", "optimizer") for each in plan.unresolved)
         if state:
             yield MatchAdvice(
@@ -174,7 +202,7 @@ def _about_rests(plan: RestorePlan) -> Iterator[MatchAdvice]:
         yield MatchAdvice(
             "If what waits is not wanted, call expect_partial() on the status of the restore. To "
             "check only that all objects of the program get their values:",
-            (shell_line("match", source, target, "--partial"),),
+            (_match_line(plan, source, target, "--partial"),),
         )
     elif told.unmatched and not told.unresolved and told.matched:
         slots = all(f"/{OPTIMIZER_SLOT}/" in each.path for each in plan.unmatched)
@@ -187,7 +215,7 @@ def _about_rests(plan: RestorePlan) -> Iterator[MatchAdvice]:
             yield MatchAdvice(
                 f"If {source} was written by the program, and {target} is to be loaded, it is the "
                 "other way round:",
-                (shell_line("match", target, source),),
+                (_match_line(plan, target, source),),
             )
     elif told.unmatched and plan.source.style == "name" and plan.target.style == "object":
         yield MatchAdvice(
@@ -201,11 +229,6 @@ def _about_rests(plan: RestorePlan) -> Iterator[MatchAdvice]:
             f"If TARGET is not what the program writes now, write it: {FRESH}. If names differ in "
             "a way that no scope shows, give 'ckpt rename' your own rules."
         )
-    if told.hollow:
-        yield MatchAdvice(
-            "Objects without a value in the checkpoint were saved before they had one, such as "
-            "layers that were not built. They keep the values that they have."
-        )
 
 
 def rename_commands(plan: RestorePlan) -> tuple[str, ...]:
@@ -214,13 +237,28 @@ def rename_commands(plan: RestorePlan) -> tuple[str, ...]:
     rules = [f"{_old(each.old)}={printable(each.new)}" for each in plan.suggestions]
     if len(rules) <= MOST_WORDS:
         return (shell_line("rename", source, *map(quote, rules), "-o", "NEW"),)
-    options = ["--read"] if plan.mode == "read" else []
-    options += ["--skip-slots"] if plan.skip_slots else []
-    target = _path(plan.target.path)
     return (
-        shell_line("match", source, target, *options, "--rename-map", _MAP),
+        _match_line(plan, source, _path(plan.target.path), "--rename-map", _MAP),
         shell_line("rename", source, "--map", _MAP, "-o", "NEW"),
     )
+
+
+def _has_values(plan: RestorePlan) -> bool:
+    """Tell whether the program has values, besides the save counter."""
+    here = [each.target_path for each in plan.matched]
+    here += [each.path for each in plan.unmatched]
+    return not plan.totals.tensors or any(path != SAVE_COUNTER for path in (*here, *plan.hollow))
+
+
+def _are_same(one: str, other: str | None) -> bool:
+    return other is not None and os.path.realpath(one) == os.path.realpath(other)
+
+
+def _match_line(plan: RestorePlan, source: str, target: str, *words: str) -> str:
+    """Return the line that matches in the same way."""
+    options = ["--read"] if plan.mode == "read" else []
+    options += ["--skip-slots"] if plan.skip_slots else []
+    return shell_line("match", source, target, *options, *words)
 
 
 def shell_line(name: str, *words: str) -> str:
@@ -246,4 +284,6 @@ def _pattern(path: str) -> str:
 
 
 def _old(path: str) -> str:
-    return printable(path).replace("=", "\\x3d")
+    """Return a name as the first part of a rule, without what would end it or begin an option."""
+    text = printable(path).replace("=", "\\x3d")
+    return f"\\x2d{text[1:]}" if text.startswith("-") else text

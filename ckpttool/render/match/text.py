@@ -287,10 +287,12 @@ def _sentence(plan: RestorePlan) -> tuple[str, str, str]:
     if told.hollow:
         parts.append(humanize.counted(told.hollow, "object keeps its value", "objects keep theirs"))
     text = ", ".join(parts)
-    if verdict.consumed:
+    if verdict.consumed and not told.unresolved:
         return "loads whole:", "green", text
+    if verdict.consumed and taken:  # by name, where all else does not count
+        return "loads:", "green", text
     if not taken:
-        return "does not load:", "bold red", text
+        return "does not load:", "yellow" if verdict.consumed else "bold red", text
     if verdict.existing_objects_matched:
         return "loads in part:", "yellow", text
     return "does not load whole:", "bold red", text

@@ -81,6 +81,9 @@ def test_names_with_marks_of_rules_and_patterns() -> None:
     rules = [RenameSuggestion("a=b", "c=d", 1)]
     made = plan(unresolved=unresolved("a=b"), unmatched=unmatched("c=d"), suggestions=rules)
     assert commands(made)[0][3] == "a\\x3db=c=d"
+    rules = [RenameSuggestion("-a", "-b", 1)]
+    made = plan(unresolved=unresolved("-a"), unmatched=unmatched("-b"), suggestions=rules)
+    assert commands(made)[0][3] == "\\x2da=-b"
     paths = ["a*", "re:x", "plain", "-v", "=e", "@f", "it's"]
     made = plan(matched=matched(*paths), mismatched=mismatched(*paths), raises="mismatch")
     drops = commands(made)[0][4:-2:2]
@@ -98,3 +101,22 @@ def test_one_scope_more(scope: str) -> None:
     assert f"at its root what the program has below '{scope}'" in second
     other = told(plan(unresolved=unresolved(*outer), unmatched=unmatched(*inner, shape=(9,))))
     assert "at its root" not in other
+
+
+def test_the_save_counter() -> None:
+    made = plan(matched=matched("a"), unmatched=unmatched("save_counter"))
+    assert "Checkpoint.write leaves none" in told(made)
+    assert commands(made) == [["ckpt", "match", "tf_ckpts", "fresh/ckpt", "--read"]]
+    made = plan(matched=matched("a"), unresolved=unresolved("save_counter", kind="step"))
+    assert commands(replace(made, mode="read"))[0] == ["ckpt", "match", "tf_ckpts", "fresh/ckpt"]
+    assert "Checkpoint.restore" not in told(made)
+
+
+def test_a_program_without_values() -> None:
+    for made in (
+        plan(unresolved=unresolved("net/w", "net/b")),
+        plan(unresolved=unresolved("net/w"), matched=matched("save_counter")),
+        plan(unresolved=unresolved("net/w"), unmatched=unmatched("save_counter")),
+    ):
+        (one,) = advise(made)
+        assert "call the model" in one.text

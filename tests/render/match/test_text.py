@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 
 import pytest
 
@@ -63,6 +64,12 @@ def verdict(made: RestorePlan) -> str:
 )
 def test_verdicts(told: str, made: RestorePlan) -> None:
     assert verdict(made) == told
+
+
+def test_tensors_that_are_left_by_name() -> None:
+    made = plan(matched=matched("a"), unresolved=unresolved("b"))
+    passed = replace(made, verdict=replace(made.verdict, consumed=True))
+    assert verdict(passed) == "loads: 1 of 2 values is taken, 1 waits for an object"
 
 
 @pytest.mark.parametrize("raises", ["mismatch", "missing", "optimizer", "container"])

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ckpttool.api.export import Export, export
     from ckpttool.api.export_meta_json import GraphExport, export_meta_json
     from ckpttool.api.gc import Swept, gc
+    from ckpttool.api.import_checkpoint import Import, import_checkpoint
     from ckpttool.api.match import Match, match
     from ckpttool.api.open import OpenCheckpoint, Tensor, open_checkpoint
     from ckpttool.api.outcome import Outcome, Outcomes
@@ -77,6 +78,7 @@ __all__ = [
     "Export",
     "FileAccessError",
     "GraphExport",
+    "Import",
     "InvalidTensorError",
     "KeyCollisionError",
     "Match",
@@ -104,6 +106,7 @@ __all__ = [
     "export_meta_json",
     "gc",
     "get_checkpoint_state",
+    "import_checkpoint",
     "latest_checkpoint",
     "list_variables",
     "load_checkpoint",
@@ -132,6 +135,7 @@ _HOMES = {
     "Export": "api.export",
     "FileAccessError": "errors",
     "GraphExport": "api.export_meta_json",
+    "Import": "api.import_checkpoint",
     "InvalidTensorError": "errors",
     "KeyCollisionError": "errors",
     "Match": "api.match",
@@ -158,6 +162,7 @@ _HOMES = {
     "export_meta_json": "api.export_meta_json",
     "gc": "api.gc",
     "get_checkpoint_state": "checkpoint.tf_train",
+    "import_checkpoint": "api.import_checkpoint",
     "latest_checkpoint": "checkpoint.tf_train",
     "list_variables": "checkpoint.tf_train",
     "load_checkpoint": "checkpoint.tf_train",

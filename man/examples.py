@@ -60,6 +60,8 @@ def make(folder: Path) -> None:
         for path in source.parent.glob(f"{source.name}*"):
             shutil.copy(path, folder / f"{name}{path.name[len(source.name) :]}")
     (folder / "names.tsv").write_text(_MAP, encoding="utf-8")
+    ckpttool.export(folder / "ckpts", folder / "net.safetensors")
+    ckpttool.export(folder / "ckpts", folder / "net.npz")
     published = folder / "published" / "ckpt-1"
     ckpttool.rename(folder / "ckpts", published, {"net": "model"})
     ckpttool.prune(published, slots=True, in_place=True)
@@ -102,7 +104,7 @@ def run(lines: str, folder: Path) -> subprocess.CompletedProcess[str]:
 
 def is_quiet(lines: str, stderr: str) -> bool:
     """Tell whether there was no complaint; commands that write report what they wrote."""
-    writers = "rename|prune|convert-legacy|gc|export(?!-)"
+    writers = "rename|prune|convert-legacy|gc|export(?!-)|import"
     if not re.match(rf"ckpt (?:{writers}|check .*--update)\b", lines):
         return stderr == ""
     told = stderr.splitlines()

@@ -14,6 +14,7 @@ prune             a checkpoint with fewer tensors
 convert_legacy    checkpoints and exports of old forms brought up to date
 gc                the checkpoints of a folder that a manager would delete
 export            tensors as files of other formats
+import_checkpoint  a checkpoint made of a file of another program
 export_meta_json  a MetaGraph as JSON, text or bytes
 outcome           what became of a checkpoint
 answer            what all answers have in common

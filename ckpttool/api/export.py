@@ -199,7 +199,7 @@ def export(
         DestinationError: something exists there already.
         CkptError: something cannot be read or written. Nothing is left behind.
 
-    >>> done = ckpttool.export("tf_ckpts", "net.safetensors", "net")
+    >>> done = ckpttool.export("tf_ckpts", "weights.safetensors", "net")
     >>> [tensor.stored_name for tensor in done.tensors]
     ['net/l1/bias', 'net/l1/kernel']
     """
@@ -393,8 +393,10 @@ def _transferred(
         for file, shown in zip(prepared.files, files, strict=True)
         for each in file.tensors
     )
+    source = Source.of(plan.source)
     return Transferred(
-        Source.of(plan.source),
+        source,
+        source.names,
         form.name,
         files,
         prepared.index if path is not None else None,

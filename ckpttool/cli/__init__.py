@@ -10,6 +10,7 @@ ls, show, diff, match, check, verify    a module per command, named like it
 rename, prune, convert_legacy           those that write checkpoints
 gc                                      the one that deletes checkpoints
 export                                  the one that writes files of other formats
+import_checkpoint                       the one that reads them
 export_meta_json                        the one for graphs
 help, completion_script                 `ckpt help` and `ckpt completion`
 """

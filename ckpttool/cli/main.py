@@ -45,6 +45,9 @@ COMMANDS: Mapping[str, CommandEntry] = {
     "export": CommandEntry(
         "ckpttool.cli.export", "Write tensors to safetensors, npz and npy files."
     ),
+    "import": CommandEntry(
+        "ckpttool.cli.import_checkpoint", "Make a checkpoint of a safetensors, npz or npy file."
+    ),
     "export-meta-json": CommandEntry(
         "ckpttool.cli.export_meta_json", "Convert a MetaGraph to JSON and back."
     ),

@@ -6,13 +6,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TextIO, cast
 
-from ckpttool.query.source import Source
+from ckpttool.query.source import Source, TensorNames
 from ckpttool.render import humanize
 from ckpttool.render.cells import Column, kind_style
 from ckpttool.render.console import Terminal
 from ckpttool.render.jsonout import source_document, write_json, write_jsonl
 from ckpttool.render.names import NameColumns
+from ckpttool.render.surgery import outcome, receipt_document
 from ckpttool.render.table import RowFormat, write_rows
+from ckpttool.surgery.writing.receipt import Receipt
 from ckpttool.tensor.shape import Shape
 
 _STORED_NAME = Column("stored_name", "in the file", fold=True, style="green")
@@ -63,20 +65,24 @@ class TransferFile:
 
 @dataclass(frozen=True, slots=True)
 class Transferred:
-    """What an export wrote, or would write.
+    """What an export or an import wrote, or would write.
 
     Attributes:
-        source: the checkpoint.
+        source: what was read.
+        names: the names of tensors in the checkpoint.
         format: name of the other format.
-        files: its files.
+        files: the files of the other format.
         index: path of the index of several files.
         tensors: by name.
         skipped: names of tensors that are left out, and the reasons.
         dry_run: whether nothing was written.
         notes: for the user.
+        destination: of an import: prefix of the checkpoint; None where it was not said.
+        receipt: of an import: what was written; None for a dry run.
     """
 
     source: Source
+    names: TensorNames
     format: str
     files: tuple[TransferFile, ...]
     index: str | None
@@ -84,6 +90,8 @@ class Transferred:
     skipped: tuple[tuple[str, str], ...]
     dry_run: bool
     notes: tuple[str, ...]
+    destination: str | None = None
+    receipt: Receipt | None = None
 
     @property
     def bytes(self) -> int:
@@ -92,12 +100,19 @@ class Transferred:
 
 
 def transfer_document(done: Transferred, command: str) -> dict[str, object]:
-    """Return an export as a JSON object.
+    """Return an export or an import as a JSON object.
 
     Args:
-        done: the export.
+        done: the export or import.
         command: its name, for the schema.
     """
+    written: dict[str, object] = {"index": done.index}
+    if command == "import":
+        receipt = done.receipt
+        written = {
+            "destination": done.destination,
+            "written": None if receipt is None else receipt_document(receipt),
+        }
     return {
         "schema": f"ckpt.{command}/1",
         "source": source_document(done.source),
@@ -106,8 +121,8 @@ def transfer_document(done: Transferred, command: str) -> dict[str, object]:
         "files": [
             {"path": each.path, "bytes": each.bytes, "tensors": each.tensors} for each in done.files
         ],
-        "index": done.index,
-        "tensors": (_tensor_document(each, done.source) for each in done.tensors),
+        **written,
+        "tensors": (_tensor_document(each, done.names) for each in done.tensors),
         "skipped": [{"stored_name": name, "reason": reason} for name, reason in done.skipped],
         "totals": {"tensors": len(done.tensors), "bytes": done.bytes},
         "notes": list(done.notes),
@@ -126,7 +141,7 @@ def write_transfer(
     """Write a row for each tensor.
 
     Args:
-        done: the export.
+        done: the export or import.
         command: its name, for the JSON schema.
         format: "json" or one of the row formats.
         stream: where to.
@@ -137,9 +152,9 @@ def write_transfer(
         write_json(transfer_document(done, command), stream)
         return
     if format == "jsonl":
-        write_jsonl((_tensor_document(each, done.source) for each in done.tensors), stream)
+        write_jsonl((_tensor_document(each, done.names) for each in done.tensors), stream)
         return
-    rows = [done.source.names.row(each.key) for each in done.tensors]
+    rows = [done.names.row(each.key) for each in done.tensors]
     names = NameColumns(rows, by_key=by_key)
     first = {tensor.key: names.shown(row) for tensor, row in zip(done.tensors, rows, strict=True)}
     several = len(done.files) > 1
@@ -174,10 +189,16 @@ def transfer_line(done: Transferred) -> str:
     return what if where is None else f"wrote {where}: {what}"
 
 
-def _tensor_document(tensor: TransferredTensor, source: Source) -> Mapping[str, object]:
+def import_line(done: Transferred) -> str:
+    """Return in one line what an import wrote, or would write."""
+    what = f"{humanize.counted(len(done.tensors), 'tensor')}, {humanize.size(done.bytes)}"
+    return f"{what}; {outcome(done.receipt, done.destination)}"
+
+
+def _tensor_document(tensor: TransferredTensor, names: TensorNames) -> Mapping[str, object]:
     return {
         "key": tensor.key,
-        **source.names.members(tensor.key),
+        **names.members(tensor.key),
         "stored_name": tensor.stored_name,
         "dtype": tensor.dtype,
         "shape": tensor.shape,

@@ -26,6 +26,7 @@ flattening  giving an object-based plan the names of TensorFlow 1
 like        a name-based plan with the object graph of another checkpoint
 convert     checkpoints of old forms brought up to date
 session_bundle  a SessionBundle export made a SavedModel
+importing   a plan for a checkpoint made of a file of another program
 exporting   tensors as files of other formats
 writing     writing a plan
 retention   deleting the checkpoints of a folder that a manager would delete

@@ -18,6 +18,8 @@ from tests.support.fixtures import FIXTURES
 # What an option does in terms of a command; all else is said in the same words everywhere.
 SAME_IN_OTHER_WORDS = {
     "--all",
+    "--compact",
+    "--data",
     "--force",
     "--graph",
     "--jobs",

@@ -100,6 +100,28 @@ def _unreadable(shard: Shard, extent: Extent, error: CkptError) -> Finding:
     )
 
 
+def _is_adopted(shard: Shard, start: int) -> bool:
+    """Tell whether a data shard is a safetensors file, as `ckpt import` adopts it.
+
+    Args:
+        shard: each of its tensors has to be one of that file, with the same dtype and shape.
+        start: where the first of them begins, and the header ends.
+    """
+    from ckpttool.interchange.safetensors import read_header  # hardly any shard is one
+
+    try:
+        with RandomAccessFile(shard.path) as file:
+            header = read_header(file)
+    except CkptError:
+        return False
+    known = {(each.offset, each.size, each.dtype, each.shape) for each in header.tensors}
+    return header.data_start == start and all(
+        (claim.entry.offset, claim.entry.size, claim.entry.dtype, claim.entry.shape) in known
+        for extent in shard.tensors
+        for claim in extent.claims
+    )
+
+
 def _holes(shard: Shard, told: set[int]) -> Iterator[Finding]:
     """Return one finding for all holes that are not zero: after dropping tensors there are many."""
     holes = [extent for extent in shard.extents if extent.dtype is None]
@@ -108,6 +130,8 @@ def _holes(shard: Shard, told: set[int]) -> Iterator[Finding]:
             told.add(id(hole.error))
             yield _unreadable(shard, hole, hole.error)
     filled = [hole for hole in holes if hole.nonzero is not None]
+    if filled and not filled[0].offset and _is_adopted(shard, filled[0].stop):
+        del filled[0]
     if filled:
         total = sum(hole.size for hole in filled)
         message = f"{total} bytes between tensors belong to none and are not zero"

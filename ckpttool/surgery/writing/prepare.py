@@ -37,6 +37,9 @@ from ckpttool.surgery.writing.companions import (
 from ckpttool.surgery.writing.receipt import PlanWriter, Receipt, Written, already_written
 from ckpttool.surgery.writing.recoding.spread import Recoding
 
+# Forms whose files can be data shards as they are.
+ADOPTED = ("V2", "safetensors")
+
 
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
@@ -140,7 +143,7 @@ class Prepared:
         if self._in_place:
             state = options.update_state
             return BundleInPlace(plan, compact=options.compact, updates_state=state)
-        recoded = options.recoding is not None or plan.source.generation != "V2"
+        recoded = options.recoding is not None or plan.source.generation not in ADOPTED
         return NewBundle(
             plan,
             self.prefix,

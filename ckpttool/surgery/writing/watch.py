@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 
 from ckpttool.bundle.naming import shard_path
@@ -85,10 +85,14 @@ class Watch:
 
     def refuse_foreign(self, *, follow: bool) -> None:
         """Raise `SurgeryError` for a data shard neither with the checkpoint nor in its store."""
-        count = self._plan.source.reader.num_shards
-        for shard_id in carried_extents(self._plan) if self._index else ():
-            with self.open(shard_path(self._prefix, shard_id, count)) as file:
-                refuse_foreign(file, self._index, follow=follow)
+        reader = self._plan.source.reader
+        paths: Iterable[str] = self._files
+        if self._index:
+            numbers = carried_extents(self._plan)
+            paths = (shard_path(self._prefix, number, reader.num_shards) for number in numbers)
+        for path in paths:
+            with self.open(path) as file:
+                refuse_foreign(file, reader.path, follow=follow)
 
     @contextlib.contextmanager
     def guarding(self) -> Iterator[None]:

@@ -101,6 +101,9 @@ class NewBundle:
             from ckpttool.surgery.writing.recoding.stage import recoding_notes  # it needs NumPy
 
             return recoding_notes(self._plan, self._recoding)
+        if self._plan.source.generation != "V2":
+            self._watch.refuse_foreign(follow=self._follow_links)
+            return []
         if self._compact:
             refuse_overlaps(self._plan)
         else:
@@ -131,6 +134,18 @@ class NewBundle:
             from ckpttool.surgery.writing.recoding.stage import RecodedStage  # it needs NumPy
 
             return RecodedStage(self._plan, staged, self._prefix, self._recoding, on_progress)
+        if self._plan.source.generation != "V2":
+            from ckpttool.surgery.writing.bundle.adopt import AdoptedStage  # hardly ever needed
+
+            return AdoptedStage(
+                self._plan,
+                staged,
+                self._prefix,
+                watch,
+                on_progress,
+                data=self._data,
+                follow_links=self._follow_links,
+            )
         return Stage(
             self._plan,
             staged,

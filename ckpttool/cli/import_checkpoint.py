@@ -1,0 +1,139 @@
+"""`ckpt import`: a checkpoint made of a safetensors, npz or npy file."""
+
+from __future__ import annotations
+
+import sys
+from typing import cast
+
+import click
+
+from ckpttool.api.import_checkpoint import import_checkpoint, import_misuse
+from ckpttool.cli import options
+from ckpttool.cli.writing import DRY_RUN, FORMATS, LOCK_TIMEOUT_OPTION, end_cleanly
+from ckpttool.surgery.edits.casting import parse_cast
+from ckpttool.surgery.writing.bundle.carry import DATA_MODES, DataMode
+
+EXAMPLES = (
+    ("ckpt import net.safetensors -o out/model.ckpt-1", "For tf.train.load_checkpoint."),
+    (
+        "ckpt import net.safetensors --like ckpts -o out/ckpt-1",
+        "For the program that wrote the checkpoints in this folder.",
+    ),
+    ("ckpt import net.npz --cast '**=bfloat16' -o out/half-1", "From NumPy, in other dtypes."),
+    ("ckpt import net.safetensors --like ckpts -n", "Where each tensor would go."),
+)
+
+
+@options.command("import", examples=EXAMPLES)
+@click.argument("source", metavar="IN", type=click.Path())
+@click.option(
+    "-o", "--output", metavar="DST", type=click.Path(), help="Prefix of the new checkpoint."
+)
+@click.option(
+    "--like",
+    metavar="REFERENCE",
+    type=options.CheckpointPath(),
+    help="Give it the objects of this checkpoint, of the program to load it.",
+)
+@click.option(
+    "--map",
+    metavar="FILE",
+    type=click.Path(),
+    multiple=True,
+    help="Undo names and layouts that `ckpt export --map` gave (- for stdin).",
+)
+@click.option(
+    "--cast",
+    "casts",
+    metavar="PATTERN=DTYPE",
+    multiple=True,
+    help="Store matching tensors in another dtype, rounded to nearest even.",
+)
+@click.option(
+    "--saturate",
+    is_flag=True,
+    help="With --cast, make what is out of range the nearest number that the dtype has.",
+)
+@click.option(
+    "--data",
+    type=click.Choice(DATA_MODES),
+    default="auto",
+    help="How a safetensors file becomes a data shard; auto tries reflink, copy.",
+)
+@click.option(
+    "--compact", is_flag=True, help="Store the tensors without the header of a safetensors file."
+)
+@click.option("-n", "--dry-run", is_flag=True, help=DRY_RUN)
+@click.option("--force", is_flag=True, help="Replace an existing checkpoint at DST.")
+@click.option(
+    "--update-state",
+    is_flag=True,
+    help="Record the result as the latest in the folder's state file.",
+)
+@click.option(
+    "--follow-links",
+    is_flag=True,
+    help="Accept data shards that are links to files outside the checkpoint's folder.",
+)
+@LOCK_TIMEOUT_OPTION
+@options.keys_option
+@options.format_options(*FORMATS)
+@options.pass_settings
+def command(
+    settings: options.Settings,
+    source: str,
+    output: str | None,
+    like: str | None,
+    map: tuple[str, ...],
+    casts: tuple[str, ...],
+    saturate: bool,
+    data: str,
+    compact: bool,
+    dry_run: bool,
+    force: bool,
+    update_state: bool,
+    follow_links: bool,
+    lock_timeout: float,
+    by_key: bool,
+    format: str,
+) -> None:
+    """Make a checkpoint of a safetensors, npz or npy file.
+
+    IN may be the index of several safetensors files. A safetensors file becomes a data shard as it
+    is, by a clone or a copy. The names in the file become keys; with --like, a tensor goes to the
+    variable of REFERENCE that has its name, object path or key.
+    """
+    misuse = import_misuse(
+        output is not None,
+        dry_run=dry_run,
+        saturate=saturate and not casts,
+        carried=data != "auto",
+        compact=compact,
+    )
+    options.refuse_misuse(misuse, destination="-o DST")
+    if not dry_run:
+        end_cleanly()
+    with settings.progress("importing") as bar:
+        done = import_checkpoint(
+            source,
+            output,
+            like=like,
+            map=map,
+            cast=dict(parse_cast(each) for each in casts),
+            saturate=saturate,
+            data=cast("DataMode", data),
+            compact=compact,
+            dry_run=dry_run,
+            force=force,
+            update_state=update_state,
+            follow_links=follow_links,
+            lock_timeout=lock_timeout,
+            on_wait=settings.tell,
+            on_progress=bar,
+        )
+    if dry_run or format != "table" or settings.verbosity > 0:
+        done.write_tensors(format, sys.stdout, settings.terminal(), by_key=by_key)
+    sys.stdout.flush()
+    for note in done.notes:
+        settings.tell(note)
+    settings.tell(done.summary)

@@ -1,0 +1,73 @@
+"""A plan for a checkpoint made of a file of another program."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ckpttool.checkpoint.nearest import quoted
+from ckpttool.checkpoint.open import Checkpoint
+from ckpttool.errors import SurgeryError, UnsupportedError
+from ckpttool.interchange.entry import ArrayEntry
+from ckpttool.interchange.reader import ArrayReader
+from ckpttool.surgery.edits.casting import cast
+from ckpttool.surgery.layouts import apply_map
+from ckpttool.surgery.like.reference import follow
+from ckpttool.surgery.plan import Plan
+from ckpttool.surgery.rules import RenameRule
+
+
+def plan_import(
+    source: Checkpoint,
+    *,
+    like: Checkpoint | None = None,
+    rules: Sequence[RenameRule] = (),
+    dtypes: Mapping[str, str] | None = None,
+    saturate: bool = False,
+    number: int = 1,
+) -> Plan:
+    """Return the plan for a checkpoint of the tensors of a file.
+
+    Args:
+        source: the open file.
+        like: an object-based checkpoint whose objects the tensors become part of.
+        rules: names, and layouts, in place of those in the file.
+        dtypes: other dtypes, by patterns of names in the file.
+        saturate: whether what is out of range of such a dtype becomes the nearest that it has.
+        number: of the result among the checkpoints of its program, for the save counter of `like`.
+
+    Raises:
+        SurgeryError: the source is a checkpoint already, or has no tensors.
+        UnsupportedError: a tensor has a dtype that TensorFlow does not have; all are named.
+        CkptError: as of maps, casts and following a reference.
+    """
+    if not isinstance(source.reader, ArrayReader):
+        raise SurgeryError(
+            f"already a checkpoint of TensorFlow, of format {source.generation}",
+            path=source.location.typed,
+        )
+    for error in source.damaged.values():
+        raise error
+    if "" in source.entries:
+        raise UnsupportedError(
+            "a tensor has an empty name, and no key is empty", path=source.prefix
+        )
+    plan = Plan.of(source)
+    _refuse_unreadable(plan)
+    if not plan.tensors:
+        raise SurgeryError("there are no tensors in it", path=source.prefix)
+    if dtypes:
+        plan = cast(plan, dtypes, saturate=saturate)
+    if rules:
+        plan = apply_map(plan, rules)
+    return plan if like is None else follow(plan, like, save_counter=number)
+
+
+def _refuse_unreadable(plan: Plan) -> None:
+    by_reason: dict[str, list[str]] = {}
+    for tensor in plan.tensors:
+        entry = tensor.entry
+        if isinstance(entry, ArrayEntry) and entry.unreadable:
+            by_reason.setdefault(entry.unreadable, []).append(tensor.source_key)
+    if by_reason:
+        parts = (f"{reason}: {quoted(names)}" for reason, names in by_reason.items())
+        raise UnsupportedError("; ".join(parts), path=plan.source.prefix)

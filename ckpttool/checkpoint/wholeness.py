@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass
@@ -40,9 +41,10 @@ def has_all_files(files: CheckpointFiles) -> bool:
     if files.index is None:
         return False
     try:
-        if os.stat(files.index).st_size < FOOTER_SIZE:
-            return False
+        index = os.stat(files.index)
     except (OSError, ValueError):
+        return False
+    if not stat.S_ISREG(index.st_mode) or index.st_size < FOOTER_SIZE:
         return False
     counts = Counter(split[2] for path in files.shards if (split := split_shard_path(path)))
     return any(present == count for count, present in counts.items())

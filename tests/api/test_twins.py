@@ -124,6 +124,14 @@ def test_in_place(folder: Path, tmp_path: Path) -> None:
     assert ct.verify(tmp_path / "ckpt-1").verdict == "ok"
 
 
+def test_gc(folder: Path) -> None:
+    source = folder / "ckpts"
+    found = ct.gc(source, 2, keep_every=1.5, keep_every_steps=100, all=True)
+    words = ("gc", source, "--keep", "2", "--keep-every", "90min", "--keep-every-steps", "100")
+    assert found.to_dict() == printed(*words, "--all", "-n")
+    assert found.sweep.dry_run and found.sweep.policy.unlisted
+
+
 def test_convert_legacy(folder: Path, tmp_path: Path) -> None:
     source = folder / "old.ckpt-7"
     told: list[object] = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import shutil
 import subprocess
 import sys
@@ -69,18 +70,21 @@ def test_every_call_fails(action: object, lasting: bool, exhaustive: bool, tmp_p
     assert number > 20
 
 
-def test_no_room(tmp_path: Path) -> None:
-    made(tmp_path, swept)
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EACCES, errno.EROFS])
+@pytest.mark.parametrize("action", [swept, repaired])
+def test_nothing_can_be_written(action: object, number: int, tmp_path: Path) -> None:
+    assert callable(action)
+    made(tmp_path, action)
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
 
-    def full(call: Call) -> Fault | None:
-        return Fault(errno.ENOSPC) if call.name in ("create", "write") else None
+    def refused(call: Call) -> Fault | None:
+        return Fault(number) if call.name in ("create", "write", "unlink") else None
 
     with (
-        System(str(tmp_path), before=full),
-        pytest.raises(CkptError, match="checkpoint: no space left on device"),
+        System(str(tmp_path), before=refused),
+        pytest.raises(CkptError, match=f"checkpoint: {os.strerror(number).lower()}"),
     ):
-        swept(tmp_path)
+        action(tmp_path)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
@@ -102,6 +106,7 @@ while time.time() < end:
 """
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("keep", [2, 4])
 def test_beside_a_trainer(keep: int, tmp_path: Path) -> None:
     """It keeps four, and saves as fast as it can."""

@@ -16,10 +16,11 @@ from ckpttool.checkpoint.state import (
     STATE_NAME,
     CheckpointState,
     parse_state,
+    refuse_unnamable,
     replace_state,
     state_bytes,
 )
-from ckpttool.errors import ChangedError, CkptError, SurgeryError
+from ckpttool.errors import ChangedError, CkptError, DestinationError, SurgeryError
 from ckpttool.query.verify.findings import UNSETTLED, Finding, finding
 from ckpttool.storage.locks import Patience, locked_folder
 
@@ -57,7 +58,13 @@ class SeenCheckpoint:
     @property
     def is_sound(self) -> bool:
         """Whether a state file may name it."""
-        return self.verdict in ("ok", "structure-ok") and not self.files.shadowed
+        if self.files.shadowed or self.verdict not in ("ok", "structure-ok"):
+            return False
+        try:
+            refuse_unnamable(self.files.name)
+        except DestinationError:
+            return False
+        return True
 
     @property
     def is_incomplete(self) -> bool:

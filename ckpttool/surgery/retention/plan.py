@@ -180,7 +180,7 @@ class _Planner:
         times = {
             name: when
             for path, when in self.active.times.items()
-            if (name := names[path]) in self.whole
+            if (name := names.get(path)) in self.whole
         }
         listed = {name for name in names.values() if name is not None}
         active: dict[str, float] = {}
@@ -297,7 +297,7 @@ class _Planner:
         """Return the state file of what stays, with relative paths."""
         paths: dict[str, float] = {}
         for path, when in self.active.times.items():
-            name = names[path]
+            name = names.get(path)
             if name is None:
                 paths[path] = when
                 continue

@@ -14,7 +14,7 @@ import pytest
 
 import ckpttool
 from ckpttool.checkpoint.state import read_state
-from ckpttool.errors import ChangedError, MissingFileError
+from ckpttool.errors import ChangedError, MissingFileError, SurgeryError
 from ckpttool.query.verify import addresses
 from ckpttool.query.verify.findings import Finding
 from ckpttool.query.verify.folder import check_folder
@@ -165,6 +165,24 @@ def test_old_formats(tmp_path: Path) -> None:
     (tmp_path / "checkpoint").write_text("")
     (name,) = repair(tmp_path).listed
     assert name.startswith("model.ckpt-7-?????-of-")
+
+
+def test_a_name_that_no_state_file_holds(tmp_path: Path) -> None:
+    folder = managed(tmp_path, range(1, 3))
+    save(folder, os.fsdecode(b"ckpt-\xff-9"))
+    (folder / "checkpoint").write_text("")
+    assert repair(folder).listed == ("ckpt-1", "ckpt-2")
+
+
+def test_what_cannot_be_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = managed(tmp_path, range(1, 3))
+    (folder / "checkpoint").write_text("")
+    shard = folder / "ckpt-2.data-00000-of-00001"
+    shard.rename(folder / "aside")
+    shard.mkdir()
+    with pytest.raises(SurgeryError, match="'ckpt-2' could not be checked"):
+        ckpttool.verify(folder, repair_state=True)
+    assert (folder / "checkpoint").read_text() == ""
 
 
 def test_what_to_do(tmp_path: Path) -> None:

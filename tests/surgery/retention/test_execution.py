@@ -269,6 +269,31 @@ def test_names_are_literal(tmp_path: Path) -> None:
     assert names(folder) == ["m1-1", "m[*]-3"]
 
 
+def test_odd_state_files_and_names(tmp_path: Path) -> None:
+    folder = managed(tmp_path, range(1, 5))
+    (folder / "ckpt-2.index").unlink()
+    (folder / "ckpt-2.index").mkdir()
+    times = {f"ckpt-{number}": BEGIN + number for number in range(1, 5)}
+    write_lines(folder, {"": BEGIN + 9, "./ckpt-1": BEGIN, **times}, "ckpt-4", float("nan"))
+    assert gone(both(folder, max_to_keep=1)) == []
+    write_lines(folder, {"": BEGIN + 9, "./ckpt-1": BEGIN, **times}, "ckpt-4", 0.0)
+    found = both(folder, max_to_keep=1)
+    assert gone(found) == ["ckpt-1", "ckpt-3"] and reasons(found)["ckpt-2"] == "incomplete"
+    assert read_state(str(folder)).all_model_checkpoint_paths[-1] == "ckpt-4"
+
+
+def test_a_folder_by_any_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = managed(tmp_path / "run", range(1, 7))
+    (tmp_path / "link").symlink_to(folder)
+    assert gone(both(tmp_path / "link", max_to_keep=5)) == ["ckpt-1"]
+    monkeypatch.chdir(folder)
+    assert gone(sweep(".", max_to_keep=4, dry_run=False)) == ["ckpt-2"]
+    assert gone(sweep(f"..{os.sep}run{os.sep}", max_to_keep=3, dry_run=False)) == ["ckpt-3"]
+    with pytest.raises(MissingFileError):
+        sweep("", max_to_keep=1)
+    assert names(folder) == ["ckpt-4", "ckpt-5", "ckpt-6"]
+
+
 def test_what_is_no_folder_of_checkpoints(tmp_path: Path) -> None:
     model = Path(FIXTURES, "saved_model/tf2.21/module/model")
     for path in (model, model / "variables"):

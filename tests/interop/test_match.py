@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,9 @@ import pytest
 import ckpttool
 from ckpttool import train
 from ckpttool.query.match.plan import RestorePlan
-from tests.interop.match_pairs import NAMED, PAIRS, Pair, context
+from tests.interop.match_pairs import NAMED, PAIRS, Pair, context, keras_program
+from tests.support import fixtures
+from tests.support.command import ckpt
 
 pytest.importorskip("tensorflow")
 VALUE = "/.ATTRIBUTES/VARIABLE_VALUE"
@@ -119,6 +122,46 @@ def test_after_the_suggestions_all_is_consumed(name: str, k: Any, tmp_path: Path
     program.restore(str(tmp_path / "renamed")).assert_consumed()
     again = train.restore_plan(tmp_path / "renamed", tmp_path / "fresh")
     assert again.verdict.consumed and not again.suggestions
+
+
+LOCKED = ("same", "renamed scope", "missing in the program", "other shape", "lists", "hollow")
+
+
+@pytest.mark.parametrize("name", [*LOCKED, "legacy Adam, run", "new Adam renamed", "python state"])
+def test_a_lock_tells_the_same(name: str, k: Any, tmp_path: Path) -> None:
+    """A lock lacks objects without values, and these programs share none."""
+    answer, plan, _, source = restored(PAIRS[name], k, tmp_path)
+    lock = tmp_path / "lock.json"
+    lock.write_text(ckpt("ls", "--json", str(tmp_path / "fresh")).out, encoding="utf-8")
+    locked = train.restore_plan(source, lock)
+    assert verdict(locked) == answer
+    assert (locked.matched, locked.unresolved) == (plan.matched, plan.unresolved)
+    assert (locked.mismatched, locked.suggestions) == (plan.mismatched, plan.suggestions)
+
+
+def test_a_saved_model_stands_for_a_program(k: Any, tmp_path: Path) -> None:
+    net = keras_program("tf_keras", model="")(k).root
+    k.tf.saved_model.save(net, str(tmp_path / "exported"))
+    source = k.tf.train.Checkpoint(net).save(str(tmp_path / "source"))
+    plan = train.restore_plan(source, tmp_path / "exported")
+    assert {row.kind for row in plan.matched} == {"weight", "step"}
+    loaded = k.tf.saved_model.load(str(tmp_path / "exported"))
+    answer = said(k.tf, lambda: k.tf.train.Checkpoint(loaded).restore(source))
+    assert verdict(plan) == answer, (plan.unresolved, plan.unmatched)
+
+
+@pytest.mark.parametrize("name", ["graph_mode_objects/ckpt-1", "v1_optimizer_objects/model-1"])
+@pytest.mark.parametrize("mode", ["read", "restore"])
+def test_a_checkpoint_of_tensorflow_1(name: str, mode: Any, k: Any, tmp_path: Path) -> None:
+    """Its nodes do not say whether they have values; the program has some of its edges."""
+    source = os.path.join(fixtures.FIXTURES, "v2", "tf1.15", name)
+    view = train.CheckpointView(source)
+    names = [name for name in view.children(0) if name != "save_counter"]
+    for count in range(len(names) + 1):
+        program = k.tf.train.Checkpoint(**{name: k.tf.Module() for name in names[:count]})
+        fresh = program.write(str(tmp_path / f"fresh{count}"))
+        plan = train.restore_plan(source, fresh, mode=mode)
+        assert verdict(plan) == said(k.tf, lambda: getattr(program, mode)(source)), count  # noqa: B023
 
 
 def write_names(k: Any, values: dict[str, Any], path: str, *, v1: bool) -> str:

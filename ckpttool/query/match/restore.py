@@ -128,7 +128,7 @@ def _into_checkpoint(
         "name" if theirs is None else "object",
     )
     if theirs is None:
-        wanted = SourceTensors.of(target)
+        wanted = SourceTensors(target.reader.entries.described(), {})
         return plan_of_names(ckpt, graph, wanted, facts, mode=mode, skip_slots=skip_slots)
     described = target.reader.entries.described()
     program = StoredProgram(theirs, described, counting=mode == "restore")

@@ -28,6 +28,7 @@ _SLOT = f"/{OPTIMIZER_SLOT}/"
 _NEVER = "save_counter"
 # What a leaf is: dtype and shape of its values.
 _Content = tuple[tuple[str, tuple["int | None", ...]], ...]
+_Leaves = dict[str, list[tuple[str, tuple["int | None", ...]]]]
 
 
 class _Scope:
@@ -40,17 +41,19 @@ class _Scope:
         content: of a leaf; None for a scope alone.
         other: the leaf of the other tree that this one is paired with.
         stays: whether something below it is in its place already.
+        form: a number, equal where all unpaired leaves below are alike; 0 without leaves.
     """
 
-    __slots__ = ("above", "children", "content", "name", "other", "stays")
+    __slots__ = ("above", "children", "content", "form", "name", "other", "stays")
 
     def __init__(self, above: _Scope | None, name: str) -> None:
         self.above = above
         self.name = name
-        self.children: dict[str, _Scope] = {}
+        self.children = _NONE
         self.content: _Content | None = None
         self.other: _Scope | None = None
         self.stays = False
+        self.form = 0
 
     def path(self) -> str:
         """Return the path."""
@@ -62,6 +65,10 @@ class _Scope:
         return "/".join(reversed(names))
 
 
+# Of the many scopes without children; nothing is put into it.
+_NONE: dict[str, _Scope] = {}
+
+
 class _Tree:
     """The leaves of one side.
 
@@ -69,19 +76,34 @@ class _Tree:
         scopes: all of them, each after the one that it is in; the root is the first.
     """
 
-    def __init__(self, leaves: Mapping[str, list[tuple[str, tuple[int | None, ...]]]]) -> None:
-        self.scopes = [_Scope(None, "")]
+    def __init__(self, leaves: _Leaves) -> None:
+        root = _Scope(None, "")
+        self.scopes = [root]
+        known = {"": root}
         for path, content in leaves.items():
-            self._at(path).content = tuple(sorted(content, key=repr))
+            self._at(path, known).content = (
+                tuple(content) if len(content) == 1 else tuple(sorted(content, key=repr))
+            )
 
-    def _at(self, path: str) -> _Scope:
-        scope = self.scopes[0]
-        for name in path.split("/"):
+    def _at(self, path: str, known: dict[str, _Scope]) -> _Scope:
+        """Return the scope of a path; those of others are known already."""
+        names: list[str] = []
+        while path not in known:
+            path, _, name = path.rpartition("/")
+            names.append(name)
+        scope = known[path]
+        for name in reversed(names):
             child = scope.children.get(name)
             if child is None:
-                child = scope.children[name] = _Scope(scope, name)
+                child = _Scope(scope, name)
+                if scope.children is _NONE:
+                    scope.children = {}
+                scope.children[name] = child
                 self.scopes.append(child)
-            scope = child
+            if scope.above is not None:  # it is no leaf alone: others may be below it
+                known[path] = scope
+                name = f"{path}/{name}"
+            path, scope = name, child
         return scope
 
     def keep(self, paths: Iterable[str]) -> None:
@@ -99,25 +121,18 @@ class _Tree:
         """Yield the leaves that are not paired."""
         return (each for each in self.scopes if each.content is not None and each.other is None)
 
+    def find_forms(self, numbers: dict[object, int]) -> None:
+        """Find the forms of all scopes.
 
-class _Alike:
-    """Numbers for scopes, equal where all unpaired leaves below are alike; 0 without leaves."""
-
-    def __init__(self) -> None:
-        self._numbers: dict[object, int] = {}
-
-    def number(self, tree: _Tree) -> dict[_Scope, int]:
-        """Return the numbers of the scopes of a tree."""
-        found: dict[_Scope, int] = {}
-        for scope in reversed(tree.scopes):
-            below = sorted(
-                (name, found[child]) for name, child in scope.children.items() if found[child]
-            )
-            content = scope.content if scope.other is None else None
-            form = (content, *below)
-            empty = content is None and not below
-            found[scope] = 0 if empty else self._numbers.setdefault(form, len(self._numbers) + 1)
-        return found
+        Args:
+            numbers: of the forms that are known; new ones are added.
+        """
+        for scope in reversed(self.scopes):
+            form: object = scope.content if scope.other is None else None
+            if scope.children:
+                below = [(name, one.form) for name, one in scope.children.items() if one.form]
+                form = (form, *sorted(below)) if below else form
+            scope.form = 0 if form is None else numbers.setdefault(form, len(numbers) + 1)
 
 
 def suggest(findings: Findings, exists: Callable[[str], bool]) -> list[RenameSuggestion]:
@@ -155,9 +170,6 @@ def suggest_names(
     return _in_order(_rules(here, there, taken, scopes.__contains__))
 
 
-_Leaves = dict[str, list[tuple[str, "tuple[int | None, ...]"]]]
-
-
 def _values_by_path(findings: Findings) -> tuple[_Leaves, _Leaves]:
     here: _Leaves = defaultdict(list)
     there: _Leaves = defaultdict(list)
@@ -184,63 +196,66 @@ def _rules(
         return []
     source, target = _Tree(here), _Tree(there)
     source.keep(taken)
-    _pair_in_place(source, target)
-    _pair_scopes(source, target)
-    _pair_by_ends(source, target)
-    _pair_contents(source, target)
+    for pair in (_pair_in_place, _pair_scopes, _pair_by_ends, _pair_contents):
+        pair(source, target)
+        if not any(source.leaves()) or not any(target.leaves()):
+            break
     return _Telling(source, exists).rules()
 
 
+def _find_forms(source: _Tree, target: _Tree) -> None:
+    numbers: dict[object, int] = {}
+    source.find_forms(numbers)
+    target.find_forms(numbers)
+
+
 def _pair_in_place(source: _Tree, target: _Tree) -> None:
-    alike = _Alike()
-    ours, theirs = alike.number(source), alike.number(target)
-    for here, there in (pairs := [(source.scopes[0], target.scopes[0])]):
+    _find_forms(source, target)
+    pairs = [(source.scopes[0], target.scopes[0])]
+    while pairs:
+        here, there = pairs.pop()
         left = [each for name, each in here.children.items() if name not in there.children]
         new = [each for name, each in there.children.items() if name not in here.children]
-        for one, other in _only_ones(left, new, ours, theirs):
+        for one, other in _only_ones(left, new):
             _pair_below(one, other)
-        pairs += [
-            (each, there.children[name])
-            for name, each in here.children.items()
-            if name in there.children
-        ]
+        pairs += _of_one_name(here, there)
 
 
 def _pair_scopes(source: _Tree, target: _Tree) -> None:
-    alike = _Alike()
-    ours, theirs = alike.number(source), alike.number(target)
+    _find_forms(source, target)
     scopes = [each for each in source.scopes if each.children]
     others = [each for each in target.scopes if each.children]
-    for one, other in _only_ones(scopes, others, ours, theirs):
+    for one, other in _only_ones(scopes, others):
         _pair_below(one, other)
 
 
-def _only_ones(
-    ours: Sequence[_Scope],
-    theirs: Sequence[_Scope],
-    our_numbers: Mapping[_Scope, int],
-    their_numbers: Mapping[_Scope, int],
-) -> Iterator[tuple[_Scope, _Scope]]:
-    """Yield the scopes with a number that is there once on either side."""
-    count = Counter(map(our_numbers.__getitem__, ours))
-    others = Counter(map(their_numbers.__getitem__, theirs))
-    by_number = {their_numbers[each]: each for each in theirs}
+def _only_ones(ours: Sequence[_Scope], theirs: Sequence[_Scope]) -> Iterator[tuple[_Scope, _Scope]]:
+    """Yield the scopes of a form that is there once on either side."""
+    if not ours or not theirs:
+        return
+    count = Counter(each.form for each in ours)
+    others = Counter(each.form for each in theirs)
+    by_form = {each.form: each for each in theirs}
     for each in ours:
-        number = our_numbers[each]
-        if number and count[number] == 1 and others[number] == 1:
-            yield each, by_number[number]
+        if each.form and count[each.form] == others[each.form] == 1:
+            yield each, by_form[each.form]
+
+
+def _of_one_name(here: _Scope, there: _Scope) -> Iterator[tuple[_Scope, _Scope]]:
+    for name, each in here.children.items():
+        other = there.children.get(name)
+        if other is not None:
+            yield each, other
 
 
 def _pair_below(one: _Scope, other: _Scope) -> None:
     """Pair the leaves of two scopes with the same leaves."""
-    for here, there in (pairs := [(one, other)]):
+    pairs = [(one, other)]
+    while pairs:
+        here, there = pairs.pop()
         if here.content is not None and here.other is None and there.other is None:
             here.other, there.other = there, here
-        pairs += [
-            (child, there.children[name])
-            for name, child in here.children.items()
-            if name in there.children
-        ]
+        pairs += _of_one_name(here, there)
 
 
 def _pair_by_ends(source: _Tree, target: _Tree) -> None:
@@ -309,36 +324,32 @@ class _Telling:
         self._source = source
         self._exists = exists
         # How many leaves below a scope would be right if it were renamed to another.
-        self._votes: dict[_Scope, Counter[_Scope]] = defaultdict(Counter)
+        self._votes: dict[_Scope, dict[_Scope, int]] = {}
         for leaf in source.scopes:
             here, there = leaf, leaf.other
             while there is not None and here.above is not None and there.above is not None:
-                self._votes[here][there] += 1
+                votes = self._votes.setdefault(here, {})
+                votes[there] = votes.get(there, 0) + 1
                 if here.name != there.name:
                     break
                 here, there = here.above, there.above
 
     def rules(self) -> list[RenameSuggestion]:
         """Return the rules."""
-        found: dict[_Scope, tuple[_Scope, int]] = {}
-        queue: list[tuple[_Scope, _Scope | None]] = [(self._source.scopes[0], None)]
-        for scope, moved in queue:
+        found: list[tuple[_Scope, _Scope, int]] = []
+        stack: list[tuple[_Scope, _Scope | None]] = [(self._source.scopes[0], None)]
+        while stack:
             # Where the scope goes if nothing is said of it.
+            scope, moved = stack.pop()
             votes = self._votes.get(scope)
-            best = moved
             if votes is not None:
                 other, count = max(votes.items(), key=lambda each: (each[1], each[0] is moved))
                 if other is not moved and self._can_move(scope, other):
-                    found[scope] = other, count
-                    best = other
-            queue += [
-                (child, None if best is None else best.children.get(name))
-                for name, child in scope.children.items()
-            ]
-        return [
-            RenameSuggestion(scope.path(), other.path(), count)
-            for scope, (other, count) in found.items()
-        ]
+                    found.append((scope, other, count))
+                    moved = other
+            for name, child in scope.children.items():
+                stack.append((child, None if moved is None else moved.children.get(name)))
+        return [RenameSuggestion(here.path(), there.path(), count) for here, there, count in found]
 
     def _can_move(self, scope: _Scope, other: _Scope) -> bool:
         return not scope.stays and not self._exists(other.path())

@@ -9,6 +9,7 @@ places, or several places fit, it is refused and named.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import starmap
 
 from ckpttool.checkpoint.nearest import listed, nearest_names, quoted
 from ckpttool.errors import KeyCollisionError, SelectionError, SurgeryError
@@ -62,6 +63,7 @@ class ObjectMatching:
         self._nodes: dict[int, int] = {}
         self._ruled: set[str] = set()
         self._doubtful: dict[str, tuple[str, ...]] = {}
+        self._agreed: dict[tuple[int, int], bool] = {}
 
     @property
     def left(self) -> list[PlannedTensor]:
@@ -89,8 +91,19 @@ class ObjectMatching:
                 raise self._dead_rule(old, rules[old])
 
     def by_paths(self) -> None:
-        """Place what the same edges lead to in both programs, unless full names contradict."""
+        """Place what the same edges lead to in both programs, unless full names contradict.
+
+        If no edge leads to a weight in both, one of them may have been saved without the object
+        around it, as `model.save_weights` does.
+        """
         self._walk(0, 0, "path")
+        if not any(self._ours.held[key].kind in _SHAPED for key in self.placed):
+            starts = [(0, child) for child in self._theirs.children(0).values() if child]
+            starts += [(child, 0) for child in self._ours.children(0).values() if child]
+            alike = [pair for pair in dict.fromkeys(starts) if self._any_alike(*pair)]
+            if len(alike) == 1:
+                self._nodes.pop(0, None)
+                self._walk(*alike[0], "path")
 
     def by_names(self) -> None:
         """Place what has the same full name, or the same but for numbers that programs give."""
@@ -158,11 +171,16 @@ class ObjectMatching:
             f"{quoted(map(self._theirs.name, places))}"
             for key, places in self._doubtful.items()
         ]
-        for ours, theirs in self._groups(alike=False):
-            if len(ours) > 1 or len(theirs) > 1:
-                names = listed([self._ours.name(each.key) for each in ours])
-                places = listed([self._theirs.name(each.key) for each in theirs])
-                told.append(f"{names}, {ours[0].told}, could be {places} of the reference")
+        seen: set[str] = set()
+        for alike in (True, False):
+            for ours, theirs in self._groups(alike=alike):
+                names = [self._ours.name(each.key) for each in ours if each.key not in seen]
+                if names and (len(ours) > 1 or len(theirs) > 1):
+                    seen.update(each.key for each in ours)
+                    places = listed([self._theirs.name(each.key) for each in theirs])
+                    told.append(
+                        f"{listed(names)}, {ours[0].told}, could be {places} of the reference"
+                    )
         if told:
             more = f"; and {len(told) - _SHOWN} more" if len(told) > _SHOWN else ""
             raise SurgeryError(
@@ -249,11 +267,31 @@ class ObjectMatching:
             self._meet(one, other, reason)
             if one and (self._ours.is_optimizers(one) or self._theirs.is_optimizers(other)):
                 continue
-            there = self._theirs.children(other)
-            for name, child in self._ours.graph.columns.children(one):
-                target = there.get(name, there.get(bare(name)))
-                if target is not None:
-                    queue.append((child, target))
+            queue += self._same_edges(one, other)
+
+    def _any_alike(self, ours: int, theirs: int) -> bool:
+        """Tell whether the same edges lead from two objects to a weight that fits."""
+        queue = [(ours, theirs)]
+        seen = {ours}
+        for one, other in queue:
+            for held in self._ours.of_node(one):
+                places = self._theirs.of_node(other)
+                if held.kind in _SHAPED and any(map(held.fits, places)):
+                    return True
+            if not (self._ours.is_optimizers(one) or self._theirs.is_optimizers(other)):
+                for child, target in self._same_edges(one, other):
+                    if child not in seen:
+                        seen.add(child)
+                        queue.append((child, target))
+        return False
+
+    def _same_edges(self, one: int, other: int) -> Iterator[tuple[int, int]]:
+        """Yield what edges of the same name lead to from two objects."""
+        there = self._theirs.children(other)
+        for name, child in self._ours.graph.columns.children(one):
+            target = there.get(name, there.get(bare(name)))
+            if target is not None:
+                yield child, target
 
     def _meet(self, one: int, other: int, reason: Reason) -> None:
         """Place what an object holds in the one that it was paired with."""
@@ -285,13 +323,14 @@ class ObjectMatching:
 
     def _beside(self, placed: Iterable[tuple[str, str]]) -> None:
         """Place what is called alike in the objects that hold tensors placed before."""
-        for key, place in placed:
-            for ours, theirs in self._holders(self._ours.held[key], self._theirs.held[place]):
-                there = self._theirs.children(theirs)
-                for name, child in self._ours.graph.columns.children(ours):
-                    target = there.get(name, there.get(bare(name)))
-                    if target is not None and not name.isdigit():
-                        self._meet(child, target, "beside")
+        holders = {
+            pair: None
+            for key, place in placed
+            for pair in self._holders(self._ours.held[key], self._theirs.held[place])
+        }
+        for ours, theirs in holders:
+            for child, target in self._same_edges(ours, theirs):
+                self._meet(child, target, "beside")
 
     def _holders(self, one: Held, other: Held) -> Iterator[tuple[int, int]]:
         """Yield the objects that hold two variables under the same name."""
@@ -303,14 +342,18 @@ class ObjectMatching:
 
     def _agree(self, one: Held, other: Held) -> bool:
         """Tell whether what is beside two variables under the same names fits, too."""
-        for ours, theirs in self._holders(one, other):
-            there = self._theirs.children(theirs)
-            for name, child in self._ours.graph.columns.children(ours):
-                for held in self._ours.of_node(child):
-                    places = self._theirs.of_node(there.get(name, there.get(bare(name), -1)))
-                    if places and not any(map(held.fits, places)):
-                        return False
-        return True
+        return all(starmap(self._holders_agree, self._holders(one, other)))
+
+    def _holders_agree(self, ours: int, theirs: int) -> bool:
+        known = self._agreed.get((ours, theirs))
+        if known is None:
+            known = self._agreed[ours, theirs] = all(
+                any(map(held.fits, places))
+                for child, target in self._same_edges(ours, theirs)
+                for places in (self._theirs.of_node(target),)
+                for held in (self._ours.of_node(child) if places else ())
+            )
+        return known
 
     def _groups(self, *, alike: bool) -> list[_Group]:
         """Return what is left over on both sides, by dtype and shape, and by name if `alike`."""

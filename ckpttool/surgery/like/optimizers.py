@@ -18,6 +18,7 @@ from ckpttool.checkpoint.kinds.rules import LEGACY_HYPER_PARAMETERS
 from ckpttool.checkpoint.kinds.slots import Family, families_of_slots, family_of_lists
 from ckpttool.objects.graph import ObjectGraph
 from ckpttool.objects.keys import VARIABLE_VALUE
+from ckpttool.tensor.shape import Shape
 
 COUNTER = "iterations"
 AVERAGE = "average"
@@ -73,15 +74,16 @@ class KeptState:
 
 
 def kept_states(
-    graph: ObjectGraph, keys: Mapping[int, str], scalars: Mapping[int, str]
+    graph: ObjectGraph, keys: Mapping[int, str], shapes: Mapping[int, Shape]
 ) -> tuple[KeptState, ...]:
     """Return what each optimizer of a graph keeps, in the order of the objects.
 
     Args:
         graph: the graph.
         keys: of variables, by the object.
-        scalars: those of them that are scalars.
+        shapes: of these, by the object.
     """
+    scalars = {node_id: key for node_id, key in keys.items() if not shapes[node_id]}
     columns = graph.columns
     slotted = set(columns.optimizers)
     found: dict[int, dict[str, int]] = {}
@@ -94,7 +96,7 @@ def kept_states(
         inner = next((children[name] for name in _WRAPPED if children.get(name) in found), None)
         if inner is not None and inner != node_id:
             within[inner] = node_id
-    names = _NamedVariables(graph, keys)
+    names = _NamedVariables(graph, shapes)
     states = []
     for node_id, children in found.items():
         if node_id in within.values():
@@ -206,13 +208,17 @@ def _take_scalars(
 
 
 class _NamedVariables:
-    """Variables by full names, to find those that the names of slots tell."""
+    """Variables by full names, to find those that the names of slots tell.
 
-    def __init__(self, graph: ObjectGraph, keys: Mapping[int, str]) -> None:
+    Several may have the same name; then it is the one with the shape of the slot.
+    """
+
+    def __init__(self, graph: ObjectGraph, shapes: Mapping[int, Shape]) -> None:
         columns = graph.columns
+        self._shapes = shapes
         self._names: dict[int, str] = {}
         self._by_name: dict[str, list[int]] = {}
-        for node_id in keys:
+        for node_id in shapes:
             for at in columns.attributes_of(node_id):
                 if columns.attribute_names[at] == VARIABLE_VALUE and columns.full_names[at]:
                     self._names[node_id] = columns.full_names[at]
@@ -224,6 +230,7 @@ class _NamedVariables:
             node_id
             for ending in _endings(self._names.get(slot, ""))
             for node_id in self._by_name.get(ending, ())
+            if self._shapes[node_id] == self._shapes[slot]
         ]
         return found[0] if len(found) == 1 else None
 

@@ -81,13 +81,10 @@ class MatchSide:
             found = Held(key, node_id, part, full_name, entries[key], kinds[key])
             self.held[key] = found
             self._of_node.setdefault(node_id, []).append(found)
-        scalars = {
-            each.node_id: each.key
-            for each in self.held.values()
-            if not each.part and not each.entry.shape
-        }
-        keys = {each.node_id: each.key for each in self.held.values() if not each.part}
-        self.optimizers: tuple[KeptState, ...] = kept_states(graph, keys, scalars)
+        values = [each for each in self.held.values() if not each.part]
+        keys = {each.node_id: each.key for each in values}
+        shapes = {each.node_id: each.entry.shape for each in values}
+        self.optimizers: tuple[KeptState, ...] = kept_states(graph, keys, shapes)
         kept = {key for each in self.optimizers for key in each.keys}
         self.own = {key: None for key in self.held if key not in kept}
         self._passed = {node_id for each in self.optimizers for node_id in each.nodes}

@@ -94,6 +94,23 @@ def test_paths(tmp_path: Path) -> None:
     assert set(reasons(plan).values()) == {"path"}
 
 
+@pytest.mark.parametrize("back", [False, True])
+def test_the_model_alone(tmp_path: Path, back: bool) -> None:
+    """One checkpoint is of the model, as of `save_weights`, the other of what is around it."""
+    alone = {"l1": {"w": V, "b": V}, "l2": {"w": V, "b": V}}
+    around = {"net": alone, "opt": {"iter": V, "decay": V}}
+    values = {"opt/iter": STEP, "opt/decay": RATE}
+    sides = (around, alone) if back else (alone, around)
+    plan = pair(tmp_path, *sides, values=(values, {}) if back else ({}, values))
+    paths = [f"{layer}/{name}" for layer in alone for name in "wb"]
+    assert went(plan) == {
+        f"net/{path}" if back else path: path if back else f"net/{path}" for path in paths
+    }
+    # Two nets could be the one that was saved.
+    with refused(SurgeryError, "could be 'one/l1/w', 'one/l2/w'"):
+        pair(tmp_path, alone, {"one": alone, "two": alone})
+
+
 def test_path_and_name_disagree(tmp_path: Path) -> None:
     """A layer was put before the others."""
     ours, theirs = {"layers": {"0": V}}, {"layers": {"0": V, "1": V}}

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import fixtures
+from tests.support.arrays import info, safetensors_bytes
 from tests.support.limits import run_python
 
 HEAVY = ("numpy", "ml_dtypes", "google", "rich", "click", "cramjam", "tensorflow")
@@ -119,6 +120,9 @@ def test_the_other_format_stays_out() -> None:
         done = run_python("import sys\n" + code, "ls", *options, PLAIN)
         assert done.returncode == 0, done.stderr
         assert done.stdout.strip().split("\n")[-1] == str(names)
+    code = COMMAND + "\nprint([n for n in sys.modules if 'interchange.' in n])"
+    done = run_python("import sys\n" + code, "ls", PLAIN)
+    assert done.stdout.strip().split("\n")[-1] == "['ckpttool.interchange.naming']"
 
 
 @needs_command
@@ -126,6 +130,14 @@ def test_ls_of_v1_needs_no_values() -> None:
     """Only who reads values needs numpy."""
     single = os.path.join(fixtures.FIXTURES, "v1/tf1.15/dtypes/vector")
     found = imported(COMMAND, "ls", single)
+    assert found & {"numpy", "ml_dtypes", "rich", "cramjam", "tensorflow", "google"} == set()
+
+
+@needs_command
+def test_ls_of_safetensors_needs_no_values(tmp_path: Path) -> None:
+    path = tmp_path / "m.safetensors"
+    path.write_bytes(safetensors_bytes({"w": info("F32", [1], 0, 4)}, bytes(4)))
+    found = imported(COMMAND, "ls", str(path))
     assert found & {"numpy", "ml_dtypes", "rich", "cramjam", "tensorflow", "google"} == set()
 
 

@@ -150,6 +150,15 @@ class Checkpoint(Mapping[str, "Array"]):
         return reader.index.damaged if isinstance(reader, BundleReader) else reader.damaged
 
     @property
+    def metadata(self) -> Mapping[str, str]:
+        """Text by name, which the writer of a safetensors file left in it."""
+        if self.generation != "safetensors":
+            return {}
+        from ckpttool.interchange.reader import ArrayReader
+
+        return self.reader.metadata if isinstance(self.reader, ArrayReader) else {}
+
+    @property
     def _described(self) -> Mapping[str, EntryHead | LegacyEntry | ArrayEntry]:
         """Dtype and shape of every tensor, as far as known."""
         return self.reader.entries.described()

@@ -39,37 +39,49 @@ _ALIGNMENT = 64
 _SPACE = re.compile(r"[ \t\n\r]*")
 _MEMBERS = ("dtype", "shape", "data_offsets")
 _MAX_DIGITS = 20
+# What takes more characters is refused before it is decoded: it could only be meant to take long.
+_MAX_NAME = 1 << 16
+_MAX_DESCRIPTION = 1 << 14
+_MAX_METADATA = 1 << 24
+_COUNT = "(?:0|[1-9][0-9]{0,18})"
+# A member as nearly every writer spells it; others are decoded as JSON, at several times the cost.
+_USUAL = re.compile(
+    r'"([^"\\\x00-\x1f]{0,500})":\{"dtype":"([A-Z0-9_]{1,20})",'
+    rf'"shape":\[((?:{_COUNT}(?:,{_COUNT}){{0,253}})?)\],"data_offsets":\[({_COUNT}),({_COUNT})\]\}}'
+)
 
-# Name in the header -> bits of an element, and TensorFlow's name.
-_DTYPES: Mapping[str, tuple[int, str | None]] = {
-    "F64": (64, "float64"),
-    "F32": (32, "float32"),
-    "F16": (16, "float16"),
-    "BF16": (16, "bfloat16"),
-    "I64": (64, "int64"),
-    "I32": (32, "int32"),
-    "I16": (16, "int16"),
-    "I8": (8, "int8"),
-    "U64": (64, "uint64"),
-    "U32": (32, "uint32"),
-    "U16": (16, "uint16"),
-    "U8": (8, "uint8"),
-    "BOOL": (8, "bool"),
-    "C64": (64, "complex64"),
-    "F8_E4M3": (8, "float8_e4m3fn"),
-    "F8_E5M2": (8, "float8_e5m2"),
-    "F8_E4M3FNUZ": (8, "float8_e4m3fnuz"),
-    "F8_E5M2FNUZ": (8, "float8_e5m2fnuz"),
-    # TensorFlow has none of these. Its float4 takes a byte, not half of one.
-    "F8_E8M0": (8, None),
-    "F6_E2M3": (6, None),
-    "F6_E3M2": (6, None),
-    "F4": (4, None),
+# Name in the header -> TensorFlow's name.
+_NAMES: Mapping[str, str] = {
+    "F64": "float64",
+    "F32": "float32",
+    "F16": "float16",
+    "BF16": "bfloat16",
+    "I64": "int64",
+    "I32": "int32",
+    "I16": "int16",
+    "I8": "int8",
+    "U64": "uint64",
+    "U32": "uint32",
+    "U16": "uint16",
+    "U8": "uint8",
+    "BOOL": "bool",
+    "C64": "complex64",
+    "F8_E4M3": "float8_e4m3fn",
+    "F8_E5M2": "float8_e5m2",
+    "F8_E4M3FNUZ": "float8_e4m3fnuz",
+    "F8_E5M2FNUZ": "float8_e5m2fnuz",
+}
+# Bits of what TensorFlow does not have. Its float4 takes a byte, not half of one.
+_OTHERS = {"F8_E8M0": 8, "F6_E2M3": 6, "F6_E3M2": 6, "F4": 4}
+_DTYPES: Mapping[str, tuple[int, DType]] = {
+    **{
+        code: (8 * (dtype_of_name(name).size or 0), dtype_of_name(name))
+        for code, name in _NAMES.items()
+    },
+    **{code: (bits, DType(0, f"unknown({code})", None)) for code, bits in _OTHERS.items()},
 }
 # TensorFlow's name -> name in the header.
-SAFETENSORS_CODES: Mapping[str, str] = {
-    name: code for code, (_, name) in _DTYPES.items() if name is not None
-}
+SAFETENSORS_CODES: Mapping[str, str] = {name: code for code, name in _NAMES.items()}
 # Names that older readers do not know.
 YOUNG_CODES = frozenset({"C64", "F8_E4M3", "F8_E5M2", "F8_E4M3FNUZ", "F8_E5M2FNUZ"})
 
@@ -253,23 +265,20 @@ class _Scan:
         more = self._next() != "}"
         while more:
             began = self._at
-            name = self._value()
-            if not isinstance(name, str):
-                raise self._error("a name is expected", began)
-            if not _is_unicode(name):
-                raise self._error("a name is not Unicode", began)
+            usual = _USUAL.match(self._text, self._at)
+            name = self._name() if usual is None else usual[1]
             if name in names:
                 raise self._error(f"the name '{shortened(printable(name))}' twice", began)
             names.add(name)
-            self._take(":", "':' is expected")
-            self._next()
-            began = self._at
-            value = self._value()
+            if usual is not None:
+                began = usual.end(1) + 2
+                self._at = usual.end()
             try:
-                if name == METADATA:
-                    self.metadata = _metadata(value)
+                if usual is not None:
+                    self._take_usual(usual)
                 else:
-                    self.tensors.append(_tensor(name, value, self._start))
+                    began = self._at
+                    self._take_value(name)
             except CkptError as error:
                 error.locate(offset=self._offset(began), key=name)
                 raise
@@ -281,6 +290,32 @@ class _Scan:
         if self._text[self._at :].strip(" "):
             raise self._error("only spaces may follow the JSON", self._at)
         self._check_extents()
+
+    def _name(self) -> str:
+        """Pass a name and the colon after it; return the name."""
+        began = self._at
+        name = self._value(_MAX_NAME, "a name")
+        if not isinstance(name, str):
+            raise self._error("a name is expected", began)
+        if not _is_unicode(name):
+            raise self._error("a name is not Unicode", began)
+        self._take(":", "':' is expected")
+        self._next()
+        return name
+
+    def _take_usual(self, found: re.Match[str]) -> None:
+        """Take a tensor that is described in the usual way."""
+        name, code, dims, begin, end = found.groups()
+        shape = tuple(map(int, dims.split(","))) if dims else ()
+        self.tensors.append(_checked(name, code, shape, int(begin), int(end), self._start))
+
+    def _take_value(self, name: str) -> None:
+        """Pass the value of a member, and take it."""
+        if name == METADATA:
+            self.metadata = _metadata(self._value(_MAX_METADATA, "the metadata"))
+        else:
+            value = self._value(_MAX_DESCRIPTION, "a description")
+            self.tensors.append(_tensor(name, value, self._start))
 
     def _check_extents(self) -> None:
         """Check that the tensors lie back to back and fill the data."""
@@ -302,12 +337,17 @@ class _Scan:
             message = f"{self._size - end} bytes at the end of the file belong to no tensor"
             raise CorruptError(message, offset=end)
 
-    def _value(self) -> object:
-        """Pass a value and return it."""
+    def _value(self, limit: int, what: str) -> object:
+        """Pass a value of so many characters at most, and return it."""
+        began = self._at
+        text = self._text[began : began + limit]
         try:
-            value, self._at = self._decode(self._text, self._at)
+            value, end = self._decode(text)
+            self._at += end
         except json.JSONDecodeError as error:
-            raise self._error(error.msg.lower(), min(error.pos, len(self._text))) from error
+            if began + limit < len(self._text):
+                raise self._error(f"{what} of more than {limit} characters", began) from error
+            raise self._error(error.msg.lower(), began + min(error.pos, len(text))) from error
         except JsonError as error:
             raise self._error(error.problem, self._at) from error
         except RecursionError as error:
@@ -344,22 +384,31 @@ def _tensor(name: str, value: object, data_start: int) -> StoredTensor:
         if member not in _MEMBERS:
             raise UnsupportedError(f"its description has '{shortened(printable(member))}'")
     code, dims, offsets = map(value.get, _MEMBERS)
-    if not isinstance(code, str) or code not in _DTYPES:
-        said = f" '{shortened(printable(code))}'" if isinstance(code, str) else ""
-        raise UnsupportedError(f"its dtype{said} is not known")
-    bits, tf_name = _DTYPES[code]
+    if not isinstance(code, str):
+        raise UnsupportedError("its dtype is not known")
     shape, extent = _counts(dims), _counts(offsets)
     if shape is None:
         raise CorruptError("its shape is no list of whole numbers from 0")
-    check_shape(shape)
-    if extent is None or len(extent) != 2 or extent[0] > extent[1]:
+    if extent is None or len(extent) != 2:
         raise CorruptError("its data_offsets are not two rising numbers")
-    begin, end = extent
+    return _checked(name, code, shape, *extent, data_start)
+
+
+def _checked(
+    name: str, code: str, shape: Shape, begin: int, end: int, data_start: int
+) -> StoredTensor:
+    """Return a tensor whose extent fits its dtype and shape."""
+    found = _DTYPES.get(code)
+    if found is None:
+        raise UnsupportedError(f"its dtype '{shortened(printable(code))}' is not known")
+    bits, dtype = found
+    check_shape(shape)
+    if begin > end:
+        raise CorruptError("its data_offsets are not two rising numbers")
     if prod(shape) * bits != 8 * (end - begin):
         raise CorruptError(
             f"{code} {list(shape)} does not fit the {end - begin} bytes of its data_offsets"
         )
-    dtype = DType(0, f"unknown({code})", None) if tf_name is None else dtype_of_name(tf_name)
     return StoredTensor(name, dtype, shape, data_start + begin, end - begin)
 
 

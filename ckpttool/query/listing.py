@@ -10,13 +10,13 @@ from ckpttool.bundle.reader import BundleReader
 from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.checkpoint.selection.select import Selector
 from ckpttool.errors import CkptError
-from ckpttool.interchange.reader import ArrayReader
 from ckpttool.objects.keys import GRAPH_KEY
 from ckpttool.query.rows import BundleRows, SliceRow, TensorRow, Totals, keys_of
 from ckpttool.query.source import Source, select_rows
 from ckpttool.tensor.shape import element_count
 
 if TYPE_CHECKING:
+    from ckpttool.interchange.reader import ArrayReader
     from ckpttool.legacy.reader import LegacyReader
 
 SORT_ORDERS = ("key", "bytes", "shard")
@@ -114,6 +114,8 @@ def tensor_rows(ckpt: Checkpoint) -> Sequence[TensorRow]:
             lambda: ckpt.variable_names,
             object_based=ckpt.style == "object",
         )
+    from ckpttool.interchange.reader import ArrayReader  # a bundle needs nothing of it
+
     if isinstance(reader, ArrayReader):
         return list(_array_rows(ckpt, reader))
     return list(_legacy_rows(ckpt, reader))

@@ -133,6 +133,7 @@ class Summary:
         slots: what `ckpt prune --slots` would drop.
         optimizer: what `ckpt prune --optimizer` would drop.
         damage: data shards that are missing or too short.
+        metadata: text by name in a safetensors file.
     """
 
     source: Source
@@ -151,6 +152,7 @@ class Summary:
     slots: Group = _NONE
     optimizer: Group = _NONE
     damage: tuple[CkptError, ...] = ()
+    metadata: tuple[tuple[str, str], ...] = ()
 
     @property
     def tensors(self) -> int:
@@ -219,6 +221,7 @@ def summarize(ckpt: Checkpoint) -> Summary:
         slots=dropped(SLOT_KINDS),
         optimizer=dropped(OPTIMIZER_KINDS),
         damage=tuple(missing_data(source, rows)),
+        metadata=tuple(ckpt.metadata.items()),
     )
 
 

@@ -95,6 +95,9 @@ def test_show(home: Path) -> None:
     assert "not checked" not in ckpt("show", str(home / "x.npz"), "net/b").out
     done = ckpt("show", str(home / "m.safetensors"))
     assert done.code == 0 and "safetensors, name-based" in done.out
+    assert "metadata    format=pt" in done.out
+    done = ckpt("show", str(home / "m.safetensors"), "--json")
+    assert json.loads(done.out)["summary"]["metadata"] == {"format": "pt"}
 
 
 def test_pickles_are_not_shown(home: Path) -> None:

@@ -3,8 +3,12 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
+import safetensors
+from safetensors.numpy import save
 
 from ckpttool.errors import (
     CkptError,
@@ -101,6 +105,20 @@ BROKEN: dict[str, tuple[bytes, bytes, str, int]] = {
     "many digits": (entry(offsets="[0,%s]" % ("9" * 5000)), bytes(4), "a number of 5000", 13),
     "deep": (b'{"a":' + b"[" * 100_000, b"", "nested too deep", 13),
     "deep objects": (b'{"a":' + b'{"a":' * 100_000, b"", "nested too deep", 13),
+    "long name": (b'{"%s":{}}' % (b"x" * 70_000), b"", "a name of more than 65536", 9),
+    "long description": (
+        entry(shape=str([1] * 9000)),
+        bytes(4),
+        "a description of more than 16384",
+        13,
+    ),
+    "long metadata": (
+        b'{"__metadata__":{"a":"%s"}}' % (b"x" * (1 << 24)),
+        b"",
+        "the metadata of more than 16777216 characters",
+        24,
+    ),
+    "zero before a number": (entry(shape="[01]"), bytes(4), "delimiter|expecting", 38),
     "twice": (
         entry()[:-1] + b"," + entry()[1:],
         bytes(4),
@@ -219,6 +237,34 @@ def test_files_that_are_something_else(tmp_path: Path) -> None:
         header_of(tmp_path, pointer)
     with pytest.raises(CorruptError, match="page of HTML"):
         header_of(tmp_path, b"<!doctype html>\n" + b"<p>not found</p>" * 9)
+
+
+def test_what_is_spelled_otherwise_is_the_same(tmp_path: Path) -> None:
+    usual = json.dumps({"aä": info("F32", [2, 1], 0, 8)}, separators=(",", ":"))
+    loose = json.dumps({"aä": info("F32", [2, 1], 0, 8)}, ensure_ascii=False, indent=1)
+    assert "\\u00e4" in usual
+    for text in (usual, loose, usual.replace("\\u00e4", "ä")):
+        (found,) = header_of(tmp_path, safetensors_bytes(text.encode(), bytes(8))).tensors
+        assert (found.name, found.shape, found.size) == ("aä", (2, 1), 8)
+
+
+@pytest.mark.parametrize("rank", [0, 1, 5])
+def test_the_safetensors_package_agrees(rank: int, tmp_path: Path) -> None:
+    """Every dtype, in both directions."""
+    shape = (2, 3, *(1,) * (rank - 2))[:rank]
+    tensors = {name: np.zeros(shape, dtype_of_name(name).numpy_dtype) for name in SAFETENSORS_CODES}
+    theirs = header_of(tmp_path, save(tensors, {"format": "pt"}))
+    assert theirs.metadata == {"format": "pt"}
+    assert {each.name: (each.dtype.name, each.shape) for each in theirs.tensors} == {
+        name: (name, shape) for name in SAFETENSORS_CODES
+    }
+    built = build_header([(name, dtype_of_name(name), shape) for name in SAFETENSORS_CODES])
+    size = sum(each.size for each in built.tensors)
+    deserialize: Any = safetensors.deserialize
+    found = dict(deserialize(built.data + bytes(size)))
+    assert {name: (each["dtype"], tuple(each["shape"])) for name, each in found.items()} == {
+        name: (code, shape) for name, code in SAFETENSORS_CODES.items()
+    }
 
 
 def test_a_terabyte_is_only_claimed(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import TextIO
 
 from ckpttool.metagraph.facts import MetaGraph
 from ckpttool.objects.keys import GRAPH_KEY
-from ckpttool.printable import printable
+from ckpttool.printable import printable, shortened
 from ckpttool.query.metagraph.variables import VariableComparison
 from ckpttool.query.summary import GraphSummary, Group, Summary, Writer
 from ckpttool.render import humanize
@@ -101,6 +101,12 @@ def _facts(summary: Summary, *, full: bool) -> Iterator[tuple[str, str, str]]:
     order = "" if source.byte_order is None else f", {source.byte_order}-endian"
     yield "format", f"{source.generation}, {style}{order}", ""
     yield "files", _files(summary), ""
+    if summary.metadata:
+        told = [
+            f"{printable(shortened(name))}={printable(shortened(text))}"
+            for name, text in summary.metadata
+        ]
+        yield "metadata", _some(told, full=full), ""
     for error in summary.damage:
         yield (
             "damage",
@@ -275,6 +281,7 @@ def _document(summary: Summary) -> dict[str, object]:
         "scopes": [asdict(group) for group in summary.scopes],
         "dtypes": [asdict(group) for group in summary.dtypes],
         "prune": {"slots": _amounts(summary.slots), "optimizer": _amounts(summary.optimizer)},
+        "metadata": dict(summary.metadata),
         "damage": [{"path": each.path, "message": each.message} for each in summary.damage],
         "steps": [asdict(step) | names.members(step.key) for step in summary.steps],
         "graph": None if summary.graph is None else _graph_document(summary.graph),

@@ -18,10 +18,12 @@ from __future__ import annotations
 TYPE_CHECKING = False  # that of `typing`, whose import takes most of what this one would
 if TYPE_CHECKING:
     from ckpttool import surgery, train
+    from ckpttool.api.average import average
     from ckpttool.api.check import Check, check
     from ckpttool.api.convert_legacy import Conversions, convert_legacy
     from ckpttool.api.diff import CheckpointDiff, diff
     from ckpttool.api.draw import draw
+    from ckpttool.api.edit import edit
     from ckpttool.api.export import Export, export
     from ckpttool.api.export_meta_json import GraphExport, export_meta_json
     from ckpttool.api.gc import Swept, gc
@@ -97,11 +99,13 @@ __all__ = [
     "VariantElement",
     "Verification",
     "__version__",
+    "average",
     "check",
     "checkpoints_iterator",
     "convert_legacy",
     "diff",
     "draw",
+    "edit",
     "export",
     "export_meta_json",
     "gc",
@@ -153,11 +157,13 @@ _HOMES = {
     "UnsupportedError": "errors",
     "VariantElement": "tensor.variants",
     "Verification": "api.verify",
+    "average": "api.average",
     "check": "api.check",
     "checkpoints_iterator": "checkpoint.tf_train",
     "convert_legacy": "api.convert_legacy",
     "diff": "api.diff",
     "draw": "api.draw",
+    "edit": "api.edit",
     "export": "api.export",
     "export_meta_json": "api.export_meta_json",
     "gc": "api.gc",

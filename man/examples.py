@@ -70,6 +70,7 @@ def make(folder: Path) -> None:
     os.truncate(shard, shard.stat().st_size // 2)
     old = {name: np.zeros(shape, np.float32) for name, shape in _OLD_NAMES.items()}
     ckpttool.save_checkpoint(str(folder / "rnn.ckpt-7"), old)
+    np.save(folder / "ones.npy", np.ones((1, 5), np.float32))
     with ckpttool.open_checkpoint(folder / "ckpts") as ckpt:
         prepare(plan_conversion(ckpt, "name-based"), str(folder / "trained.ckpt-9")).write()
         update_lock(ckpt, str(folder / "model.lock.json"), None, write_lock)
@@ -104,7 +105,7 @@ def run(lines: str, folder: Path) -> subprocess.CompletedProcess[str]:
 
 def is_quiet(lines: str, stderr: str) -> bool:
     """Tell whether there was no complaint; commands that write report what they wrote."""
-    writers = "rename|prune|convert-legacy|gc|export(?!-)|import"
+    writers = "rename|prune|edit|average|convert-legacy|gc|export(?!-)|import"
     if not re.match(rf"ckpt (?:{writers}|check .*--update)\b", lines):
         return stderr == ""
     told = stderr.splitlines()

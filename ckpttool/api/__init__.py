@@ -10,6 +10,8 @@ draw              a picture of the objects of a checkpoint
 verify            whether checkpoints are sound
 check             a checkpoint against a lock
 rename            a checkpoint with other names
+edit              a checkpoint with other values
+average           the mean of several checkpoints
 prune             a checkpoint with fewer tensors
 convert_legacy    checkpoints and exports of old forms brought up to date
 gc                the checkpoints of a folder that a manager would delete

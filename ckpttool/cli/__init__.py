@@ -7,7 +7,7 @@ pager        answers that are longer than the screen
 completion   shell completion
 writing      shared by the commands that write checkpoints
 ls, show, diff, match, check, verify    a module per command, named like it
-rename, prune, convert_legacy           those that write checkpoints
+rename, prune, edit, average, convert_legacy  those that write checkpoints
 gc                                      the one that deletes checkpoints
 export                                  the one that writes files of other formats
 import_checkpoint                       the one that reads them

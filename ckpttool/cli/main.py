@@ -41,6 +41,8 @@ COMMANDS: Mapping[str, CommandEntry] = {
     "show": CommandEntry("ckpttool.cli.show", "Print values and statistics, or a summary."),
     "diff": CommandEntry("ckpttool.cli.diff", "Show what changed between two checkpoints."),
     "rename": CommandEntry("ckpttool.cli.rename", "Rename tensors and objects."),
+    "edit": CommandEntry("ckpttool.cli.edit", "Set, cast and replace tensors."),
+    "average": CommandEntry("ckpttool.cli.average", "Write the mean of several checkpoints."),
     "prune": CommandEntry("ckpttool.cli.prune", "Drop tensors, such as optimizer state."),
     "export": CommandEntry(
         "ckpttool.cli.export", "Write tensors to safetensors, npz and npy files."

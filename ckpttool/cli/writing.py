@@ -34,6 +34,18 @@ FOLLOW_LINKS = click.option(
     is_flag=True,
     help="Accept data shards that are links to files outside the checkpoint's folder.",
 )
+FORCE_OPTION = click.option("--force", is_flag=True, help="Replace an existing checkpoint at DST.")
+UPDATE_STATE_OPTION = click.option(
+    "--update-state",
+    is_flag=True,
+    help="Record the result as the latest in the folder's state file.",
+)
+META_OPTION = click.option(
+    "--meta",
+    type=click.Choice(META_MODES),
+    default="auto",
+    help="The .meta file; auto copies it if no key changed.",
+)
 LOCK_TIMEOUT_OPTION = click.option(
     "--lock-timeout",
     metavar="SECONDS",
@@ -66,7 +78,26 @@ class Destination:
 
 
 def write_options(function: F) -> F:
-    """Add the options that say where and how to write; the function gets a `destination`."""
+    """Add the options that say where and how to write; the function gets a `destination`.
+
+    With them every checkpoint of a folder can be written.
+    """
+    every = click.option(
+        "-a",
+        "--all",
+        is_flag=True,
+        help="Change every checkpoint in the folder SRC, each by itself.",
+    )
+    return _with_options(function, "Prefix of a new checkpoint; with --all, a folder.", (every,))
+
+
+def single_write_options(function: F) -> F:
+    """Add the options of `write_options` for one checkpoint."""
+    return _with_options(function, "Prefix of a new checkpoint.", ())
+
+
+def _with_options(function: F, output_help: str, of_folders: tuple[Callable[[Any], Any], ...]) -> F:
+    """Add the options of `write_options`; `of_folders` are those of folders."""
 
     @wraps(function)
     def with_destination(
@@ -81,8 +112,8 @@ def write_options(function: F) -> F:
         follow_links: bool,
         lock_timeout: float,
         dry_run: bool,
-        all: bool,
         by_key: bool,
+        all: bool = False,
         **kwargs: Any,
     ) -> Any:
         how: Writing = {
@@ -106,14 +137,9 @@ def write_options(function: F) -> F:
             "--output",
             metavar="DST",
             type=click.Path(),
-            help="Prefix of a new checkpoint; with --all, a folder.",
+            help=output_help,
         ),
-        click.option(
-            "-a",
-            "--all",
-            is_flag=True,
-            help="Change every checkpoint in the folder SRC, each by itself.",
-        ),
+        *of_folders,
         click.option("--in-place", is_flag=True, help="Replace SRC itself."),
         click.option("-n", "--dry-run", is_flag=True, help=DRY_RUN),
         click.option(
@@ -123,18 +149,9 @@ def write_options(function: F) -> F:
             help="How to carry data shards over; auto tries reflink, hardlink, copy.",
         ),
         click.option("--compact", is_flag=True, help="Rewrite data shards without unused bytes."),
-        click.option("--force", is_flag=True, help="Replace an existing checkpoint at DST."),
-        click.option(
-            "--update-state",
-            is_flag=True,
-            help="Record the result as the latest in the folder's state file.",
-        ),
-        click.option(
-            "--meta",
-            type=click.Choice(META_MODES),
-            default="auto",
-            help="The .meta file; auto copies it if no key changed.",
-        ),
+        FORCE_OPTION,
+        UPDATE_STATE_OPTION,
+        META_OPTION,
         FOLLOW_LINKS,
         LOCK_TIMEOUT_OPTION,
         options.keys_option,
@@ -179,12 +196,26 @@ def carry_out(
 
         how: Writing = {**destination.how, "on_wait": settings.tell, "on_progress": bar}
         outcome = each(how, tell) if ckpt is None else one(ckpt, how)
+    tell_outcome(settings, outcome, format, by_key=destination.by_key)
+
+
+def tell_outcome(
+    settings: options.Settings, outcome: Outcome | Outcomes, format: str, *, by_key: bool
+) -> None:
+    """Write what became of tensors, and tell notes and a summary.
+
+    Args:
+        settings: of this run.
+        outcome: what came of a command.
+        format: how to print the changes.
+        by_key: show keys instead of object paths and variable names.
+    """
     outcome.write_changes(
         format,
         sys.stdout,
         settings.terminal(),
         everything=settings.verbosity > 0,
-        by_key=destination.by_key,
+        by_key=by_key,
     )
     sys.stdout.flush()
     for note in outcome.notes:

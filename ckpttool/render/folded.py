@@ -10,7 +10,8 @@ from ckpttool.query.diff.results import ScopeMove
 from ckpttool.query.diff.scopes import TensorPlace, moves_of, place_of_key, scopes_of
 from ckpttool.query.grouping import fold_scopes
 from ckpttool.surgery.edge_notes import silent_edges
-from ckpttool.surgery.plan import Change, Plan
+from ckpttool.surgery.plan import Change, Plan, PlannedTensor
+from ckpttool.surgery.values import value_size
 
 ARROW = " → "
 # More rows than this are folded, to at most so many.
@@ -88,6 +89,49 @@ def drop_rows(plan: Plan) -> Iterator[tuple[str, str, int, int]]:
             continue
         for group in fold_scopes([scope for scope, _ in scopes], MOST // 2):
             yield _sum(group.name, kind, [c for at in group.members for c in scopes[at][1]])
+
+
+def value_rows(plan: Plan) -> Iterator[tuple[str, str, str, int, int]]:
+    """Yield scope, action, dtype, number of tensors and new bytes of tensors with new values.
+
+    A scope is the widest one of which all tensors change alike.
+    """
+    groups: dict[tuple[str, str], list[PlannedTensor]] = {}
+    alike = {each.source_key: _value_group(each) for each in plan.tensors}
+    for tensor in plan.tensors:
+        group = alike[tensor.source_key]
+        if group is not None:
+            groups.setdefault(group, []).append(tensor)
+    for (action, dtypes), tensors in groups.items():
+        others = {
+            scope
+            for key, group in alike.items()
+            if group != (action, dtypes)
+            for scope in scopes_of(_short(key))
+        }
+        scopes: dict[str, list[PlannedTensor]] = {}
+        for tensor in tensors:
+            short = _short(tensor.source_key)
+            scope = next((each for each in scopes_of(short) if each not in others), short)
+            scopes.setdefault(scope, []).append(tensor)
+        for found in fold_scopes(list(scopes), MOST) if len(scopes) > MOST else ():
+            every = [each for at in found.members for each in list(scopes.values())[at]]
+            yield found.name, action, dtypes, len(every), sum(map(_new_bytes, every))
+        if len(scopes) <= MOST:
+            for scope, each in scopes.items():
+                yield scope, action, dtypes, len(each), sum(map(_new_bytes, each))
+
+
+def _value_group(tensor: PlannedTensor) -> tuple[str, str] | None:
+    """Return what becomes of a tensor, and its dtypes; None if it has no new value."""
+    if tensor.value is None:
+        return None
+    old, new = tensor.entry.dtype.name, tensor.dtype.name
+    return tensor.value.action, new if old == new else f"{old}{ARROW}{new}"
+
+
+def _new_bytes(tensor: PlannedTensor) -> int:
+    return 0 if tensor.value is None else value_size(tensor.value) or 0
 
 
 def edge_rows(plan: Plan) -> list[tuple[str, str]]:

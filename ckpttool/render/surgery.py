@@ -14,7 +14,7 @@ from ckpttool.render import humanize
 from ckpttool.render.aligned import write_table
 from ckpttool.render.cells import Column, kind_style
 from ckpttool.render.console import Terminal
-from ckpttool.render.folded import ARROW, drop_rows, edge_rows, fold_moves, plan_moves
+from ckpttool.render.folded import ARROW, drop_rows, edge_rows, fold_moves, plan_moves, value_rows
 from ckpttool.render.jsonout import source_document, write_json, write_jsonl
 from ckpttool.render.names import NameColumns
 from ckpttool.render.placement import PLACED_BY, all_tensors, reason_of
@@ -31,6 +31,17 @@ _NEW_PATH = Column("new_object_path", "new path", fold=True, style="green")
 _NEW_KEY = Column("new_key", "new key", fold=True, style="green")
 _KIND = Column("kind", style=kind_style)
 _CHECKPOINT = Column("checkpoint", fold=True)
+_DTYPE = Column("dtype")
+_NEW_DTYPE = Column("new_dtype", "new dtype", style="green")
+_NEW_BYTES = Column("new_bytes", "new bytes", align="right", human=humanize.size)
+# What becomes of tensors with new values, in a sentence.
+_DONE = {
+    "set": "set",
+    "cast": "cast",
+    "graft": "grafted",
+    "average": "averaged",
+    "layout": "laid out anew",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,15 +167,20 @@ def _write_change_rows(
     names = NameColumns(named, by_key=by_key)
     new_paths = not by_key and any(each.plan.graph is not None for each in done)
     columns = (*names.columns, _ACTION, _NEW_PATH if new_paths else _NEW_KEY, _KIND, _BYTES)
+    with_values = any(tensor.value for each in done for tensor in each.plan.tensors)
+    if with_values:
+        columns += (_DTYPE, _NEW_DTYPE, _NEW_BYTES)
 
     def rows() -> Iterator[tuple[object, ...]]:
         for each, some in changes:
-            last = (each.source.prefix,) if folder else ()
+            checkpoint = (each.source.prefix,) if folder else ()
             for change in some:
                 new = change.new_key
                 if new is not None and new_paths:
                     new = each.plan.short_name(new)
                 cells = names.cells(each.source.names.row(change.key))
+                values = _value_cells(change) if with_values else ()
+                last = (*values, *checkpoint)
                 why = (reason_of(each.plan, change.key),) if placed else ()
                 yield (*cells, change.action, new, change.kind, change.bytes, *last, *why)
 
@@ -173,6 +189,15 @@ def _write_change_rows(
     if placed:
         columns += (PLACED_BY,)
     write_rows(rows(), columns, cast(RowFormat, format), stream, terminal=terminal)
+
+
+def _value_cells(change: Change) -> tuple[str | int | None, ...]:
+    """Return the dtype of a tensor, and dtype and bytes of its new value."""
+    tensor = change.tensor
+    if tensor is None:
+        return None, None, None
+    size = change.bytes if tensor.value is None else value_size(tensor.value)
+    return tensor.entry.dtype.name, tensor.dtype.name, size
 
 
 def write_scopes(done: Sequence[Changed], stream: TextIO, terminal: Terminal) -> None:
@@ -206,6 +231,13 @@ _TENSORS = Column("tensors", align="right", human=humanize.number)
 _TABLES = (
     (Column("renamed", fold=True, style="cyan"), _TENSORS),
     (Column("dropped", fold=True, style="red"), Column("kind", style=kind_style), _TENSORS, _BYTES),
+    (
+        Column("new value", fold=True, style="cyan"),
+        _ACTION,
+        Column("dtype"),
+        _TENSORS,
+        _BYTES,
+    ),
     (Column("object graph", fold=True, style="yellow"), Column("", fold=True)),
 )
 
@@ -223,6 +255,7 @@ class _Summary:
         rows = (
             tuple((f"{move.old}{ARROW}{move.new}", move.tensors) for move in moves),
             tuple(drop_rows(plan)),
+            tuple(value_rows(plan)),
             tuple(edge_rows(plan)),
         )
         return cls(rows, left_out)
@@ -292,6 +325,10 @@ def change_parts(plan: Plan) -> list[str]:
             f"{kind} {humanize.size(row['bytes'])}" for kind, row in _by_kind(dropped).items()
         )
         parts.append(f"{humanize.number(len(dropped))} dropped: {size} ({kinds})")
+    counts: Counter[str] = Counter(change.action for change in changes)
+    for action, word in _DONE.items():
+        if counts[action]:
+            parts.append(f"{humanize.number(counts[action])} {word}")
     return parts
 
 

@@ -8,10 +8,12 @@ restores into a partitioned variable as well.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypeAlias
 
+from ckpttool.errors import CkptError
+from ckpttool.storage.work import Progress
 from ckpttool.tensor.dtypes import INT64, DType
 from ckpttool.tensor.shape import Shape, element_count
 
@@ -136,6 +138,31 @@ class StoredValue:
 
         for payload in payloads(self.checkpoint, self.tensor, join=True):
             yield from payload.chunks
+
+
+def compute_values(
+    values: Iterable[tuple[str, NewValue]], on_progress: Progress | None = None
+) -> None:
+    """Compute new values and forget them: to know beforehand that each can be computed.
+
+    Args:
+        values: the values by key.
+        on_progress: called with the bytes computed and their total.
+
+    Raises:
+        CkptError: one cannot be.
+    """
+    every = list(values)
+    done, total = 0, sum(value_size(value) or 0 for _, value in every)
+    for key, value in every:
+        try:
+            for chunk in value.chunks():
+                done += len(chunk)
+                if on_progress is not None:
+                    on_progress(done, max(done, total))
+        except CkptError as error:
+            error.locate(key=key)
+            raise
 
 
 def value_of(source: Checkpoint, tensor: PlannedTensor) -> NewValue:

@@ -60,13 +60,16 @@ class Cast:
         source: their dtype.
         target: the new one; `can_cast` has allowed it.
         saturate: whether what is out of range becomes the nearest that the dtype has.
+        start: the number of the first element, for errors.
     """
 
-    def __init__(self, source: DType, target: DType, *, saturate: bool = False) -> None:
+    def __init__(
+        self, source: DType, target: DType, *, saturate: bool = False, start: int = 0
+    ) -> None:
         self._source = source
         self._target = target
         self._saturate = saturate
-        self._done = 0
+        self._done = start
 
     def piece(self, data: memoryview | bytes) -> memoryview:
         """Return the bytes of the next elements, little-endian as they were given.
@@ -160,7 +163,7 @@ class Cast:
         if found.any():
             at = int(found.argmax())
             where = self._done + at // per_element
-            raise SurgeryError(f"element {where} is {array[at]}, {why}")
+            raise SurgeryError(f"element {where} is {array[at]!s}, {why}")
 
 
 def rounded(array: Array, target: DType) -> Array:

@@ -6,7 +6,7 @@ fraction is rounded to the nearest that a floating-point dtype has, ties to even
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from ckpttool.errors import SurgeryError
 from ckpttool.tensor.casting import Cast, can_cast, sort_of
 from ckpttool.tensor.dtypes import STRING, DType, dtype_of_array, dtype_of_name
 from ckpttool.tensor.shape import Shape, element_count
-from ckpttool.tensor.values import Array, encode_array, plain_bytes, to_array
+from ckpttool.tensor.values import Array, decode_array, encode_array, plain_bytes, to_array
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -48,8 +48,34 @@ def given_array(value: ArrayLike, dtype: DType, shape: Shape) -> Array:
     return of_numbers(array, dtype)
 
 
-def of_numbers(array: Array, dtype: DType) -> Array:
+def number_pieces(
+    source: DType, dtype: DType, pieces: Iterable[memoryview]
+) -> Iterator[memoryview]:
+    """Yield pieces of numbers in another dtype, integers unchanged.
+
+    Args:
+        source: their dtype.
+        dtype: the new one.
+        pieces: the bytes of whole elements, little-endian.
+
+    Raises:
+        SurgeryError: the dtype has no such elements.
+    """
+    done = 0
+    for piece in pieces:
+        count = len(piece) // (source.size or 1)
+        array = decode_array(source, (count,), piece, big_endian=False)
+        yield encode_array(dtype, of_numbers(array, dtype, start=done))[0]
+        done += count
+
+
+def of_numbers(array: Array, dtype: DType, *, start: int = 0) -> Array:
     """Return numbers in another dtype, integers unchanged.
+
+    Args:
+        array: the numbers.
+        dtype: the new dtype.
+        start: the number of the first one, for errors.
 
     Raises:
         SurgeryError: the dtype has no such elements.
@@ -63,7 +89,7 @@ def of_numbers(array: Array, dtype: DType) -> Array:
     if not can_cast(source, dtype):
         raise SurgeryError(f"the value is {source}, and the tensor {dtype}")
     flat = array.reshape(-1)
-    out = Cast(source, dtype).array(flat)
+    out = Cast(source, dtype, start=start).array(flat)
     if sort_of(source) == "integer" and sort_of(dtype) != "integer":
         whole = flat if flat.dtype == np.uint64 else flat.astype(np.int64)
         wide = np.real(out.astype(np.complex128 if sort_of(dtype) == "complex" else np.float64))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ckpttool.errors import CkptError, SelectionError, SurgeryError
 from ckpttool.objects.keys import GRAPH_KEY
+from ckpttool.surgery.edits.npy_value import NpyValue, read_npy
 from ckpttool.surgery.edits.value_text import parse_value
 from ckpttool.surgery.plan import Plan, PlannedTensor
 from ckpttool.surgery.values import NewValue, ValueAction, ValueSource
@@ -28,7 +30,8 @@ class TypedValue:
     text: str
 
 
-Given: TypeAlias = "ArrayLike | TypedValue"
+# A path is that of an array in NumPy's format.
+Given: TypeAlias = "ArrayLike | TypedValue | os.PathLike[str]"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -106,6 +109,10 @@ def refuse_second(plan: Plan, tensor: PlannedTensor, *, taken: bool = False) -> 
 
 def _value(tensor: PlannedTensor, given: Any) -> NewValue:
     dtype, shape = tensor.dtype, tensor.shape
+    if isinstance(given, os.PathLike):
+        given = read_npy(os.fspath(given), dtype, shape)
+        if isinstance(given, NpyValue):
+            return given
     if isinstance(given, TypedValue):
         given = parse_value(given.text, strings=dtype == STRING)
     return ArrayValue(dtype, shape, given_array(given, dtype, shape))

@@ -10,6 +10,7 @@ from ckpttool.storage.locks import LOCK_TIMEOUT, Patience
 from ckpttool.storage.paths import StrPath, path_text
 from ckpttool.storage.work import Progress
 from ckpttool.surgery.plan import Plan
+from ckpttool.surgery.values import compute_values
 from ckpttool.surgery.writing.bundle.carry import DataMode
 from ckpttool.surgery.writing.companions import MetaMode
 from ckpttool.surgery.writing.destination import destination_prefix, unused_place
@@ -62,7 +63,8 @@ def write(
         destination: prefix of the new checkpoint, such as "out/ckpt-1". Its folder is made if
             necessary, but none above it. None with `in_place` or `dry_run`.
         in_place: replace the source itself.
-        dry_run: write nothing; the receipt has what is known before.
+        dry_run: write nothing; the receipt has what is known before. New values are computed, so
+            that what they are computed from is read and checked.
         data: how to carry data shards over: "reflink", "hardlink", "copy", or "auto" for the first
             of these that works.
         compact: rewrite data shards without unused bytes.
@@ -97,7 +99,10 @@ def write(
     if destination is None and not in_place:
         place = unused_place(plan.source.prefix)
     prepared = prepare(plan, place, how)
-    return prepared.receipt() if dry_run else prepared.write(on_progress=on_progress)
+    if dry_run:
+        compute_values(plan.fresh, on_progress)
+        return prepared.receipt()
+    return prepared.write(on_progress=on_progress)
 
 
 def options_to_write(destination: StrPath | None, **how: Unpack[Writing]) -> WriteOptions:

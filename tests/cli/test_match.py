@@ -285,3 +285,14 @@ def test_the_twin() -> None:
     )
     with pytest.raises(ValueError, match="mode"):
         ckpttool.match(CKPTS, "model", mode="write")  # type: ignore[arg-type]
+
+
+def test_a_file_of_another_library(tmp_path: Path) -> None:
+    run("export", CKPTS, "-o", tmp_path / "weights.npz", "--kind", "weight")
+    ckpttool.prune(CKPTS, tmp_path / "fresh", weights_only=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tmp_path)
+        code, printed = text("weights.npz", "fresh")
+        assert code == 1 and "TensorFlow restores no npz" in printed
+        assert follow(printed)[0] == 0
+        assert text("NEW", "fresh", "--read")[0] == 0

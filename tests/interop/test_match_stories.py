@@ -219,3 +219,69 @@ def test_an_optimizer_that_is_not_wanted(
     prune, partial = commands(text)
     assert [run(*line).code for line in (prune, partial)] == [0, 0]
     program.restore("NEW").assert_consumed()
+
+
+def test_an_optimizer_of_another_generation(
+    tf: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tf_keras = pytest.importorskip("tf_keras")
+    monkeypatch.chdir(tmp_path)
+    data = [(tf.constant([0.5, 0.25]), tf.Variable([1.0, 2.0]))]
+    legacy, adam = tf_keras.optimizers.legacy.Adam(0.1), tf_keras.optimizers.Adam(0.1)
+    legacy.apply_gradients(data)
+    v = data[0][1]
+    tf.train.Checkpoint(v=v, optimizer=legacy).save("old")
+    adam.build([v])
+    program = tf.train.Checkpoint(v=v, optimizer=adam)
+    program.write("fresh")
+    code, text = printed("old-1", "fresh")
+    assert code == 1 and "refuses the slot variables of an older one" in text
+    with pytest.raises(ValueError, match="legacy"):
+        program.restore("old-1")
+    assert len(commands(text)) == 2, text
+    convert, prune = commands(text)
+    assert run(*convert).code == 0
+    # `fresh` has no save counter, and so has the result.
+    tf.train.Checkpoint(v=v, optimizer=adam).read("NEW").assert_consumed()
+    assert np.array_equal(adam._variables[1], legacy.get_slot(v, "m")) and adam.iterations == 1
+    prune[-1] = "WEIGHTS"
+    assert run(*prune).code == 0
+    program.restore("WEIGHTS").expect_partial()
+
+
+def test_a_model_that_was_not_called_yet(
+    tf: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tf_keras = pytest.importorskip("tf_keras")
+    monkeypatch.chdir(tmp_path)
+
+    def model() -> Any:
+        return tf_keras.Sequential([tf_keras.layers.Dense(3), tf_keras.layers.Dense(2)])
+
+    old, new = model(), model()
+    old(DATA)
+    tf.train.Checkpoint(model=old).save("old")
+    program = tf.train.Checkpoint(model=new)
+    program.write("fresh")
+    code, text = printed("old-1", "fresh")
+    assert code == 1 and "call the model" in text
+    new(DATA)
+    program.write("fresh")
+    assert printed("old-1", "fresh")[0] == 0
+
+
+def test_a_checkpoint_of_write_is_read(
+    tf: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    program = tf.train.Checkpoint(v=tf.Variable(1.0))
+    program.write("old")
+    program.save("counted")
+    with pytest.raises(AssertionError):
+        tf.train.Checkpoint(v=tf.Variable(0.0)).restore("old").assert_consumed()
+    code, text = printed("old", "counted-1")
+    assert code == 1 and "Checkpoint.write leaves none" in text
+    (line,) = commands(text)
+    assert "goes on counting" in printed(*line[1:])[1]  # the program has saved before
+    program.write("fresh")
+    tf.train.Checkpoint(v=tf.Variable(0.0)).read("old").assert_consumed()

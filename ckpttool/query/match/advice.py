@@ -17,6 +17,8 @@ FRESH = "tf.train.Checkpoint(net=net).write('fresh')"
 # Rules and patterns on a command line; more are written to a file.
 MOST_WORDS = 8
 _MAP = "renames.json"
+# Formats that TensorFlow restores.
+_RESTORED = ("V1", "V2")
 # Scopes that are tried as the one below which everything is.
 _MOST_SCOPES = 12
 # Path, dtype and shape of a value.
@@ -57,7 +59,9 @@ def _all_advice(plan: RestorePlan) -> Iterator[MatchAdvice]:
             f"first: call the model, and let the program write again: {FRESH}."
         )
         return
-    yield from _about_errors(plan)
+    if plan.source.generation not in _RESTORED:
+        yield _about_foreign(plan)
+        return
     roots = [*_about_roots(plan)] if plan.verdict.raises is None else []
     yield from roots
     if plan.conflicts:
@@ -65,18 +69,40 @@ def _all_advice(plan: RestorePlan) -> Iterator[MatchAdvice]:
             "What is one object in the checkpoint is two in the program, and only the first gets "
             "its values. Let the program share one object, as it did when it saved."
         )
-    if plan.suggestions:
+    if _renames_help(plan):
+        # First, whatever else there is: the rest shows when this is done.
         yield MatchAdvice(
             "Maybe renamed. Rename, and match again:",
             (*rename_commands(plan), _match_line(plan, "NEW", _path(plan.target.path))),
         )
-    elif plan.verdict.raises is None and not plan.verdict.consumed and not roots:
+    elif plan.verdict.raises is not None:
+        yield from _about_errors(plan)
+    elif not plan.verdict.consumed and not roots:
         yield from _about_rests(plan)
     if plan.hollow:
         yield MatchAdvice(
             "Objects without a value in the checkpoint were saved before they had one, such as "
             "layers that were not built. They keep the values that they have."
         )
+
+
+def _renames_help(plan: RestorePlan) -> bool:
+    """Tell whether to rename; the state of an optimizer is converted instead if that is needed."""
+    weights = any(each.kind not in ("slot", "optimizer") for each in plan.unresolved)
+    return bool(plan.suggestions) and (weights or plan.verdict.raises != "optimizer")
+
+
+def _about_foreign(plan: RestorePlan) -> MatchAdvice:
+    """Return what to do about a file of another library."""
+    source, target = _path(plan.source.path), _path(plan.target.path)
+    like = ["--like", target] if plan.target.style == "object" else []
+    return MatchAdvice(
+        f"TensorFlow restores no {plan.source.generation}. Make a checkpoint of it first:",
+        (
+            shell_line("import", source, *like, "-o", "NEW"),
+            _match_line(plan, "NEW", target),
+        ),
+    )
 
 
 def _about_errors(plan: RestorePlan) -> Iterator[MatchAdvice]:
@@ -112,6 +138,11 @@ def _about_errors(plan: RestorePlan) -> Iterator[MatchAdvice]:
         yield MatchAdvice(
             "The program restores by names, and this checkpoint has objects. One with names alone:",
             (shell_line("convert-legacy", source, "--to", "name-based", "-o", "NEW"),),
+        )
+    elif raises == "missing" and plan.source.style == "name":
+        yield MatchAdvice(
+            "A Saver restores all of its variables or none. Rename what has another name in the "
+            "checkpoint, or give the Saver only variables that the checkpoint has."
         )
     elif raises == "missing":
         yield MatchAdvice(
@@ -177,7 +208,12 @@ def _about_rests(plan: RestorePlan) -> Iterator[MatchAdvice]:
     told = plan.totals
     left = {each.path for each in plan.unresolved}
     lacking = {each.path for each in plan.unmatched}
-    if SAVE_COUNTER in lacking:
+    if SAVE_COUNTER in lacking and plan.mode == "read":
+        yield MatchAdvice(
+            "The program has a save counter, and the checkpoint has none. That does no harm: the "
+            "program goes on counting."
+        )
+    elif SAVE_COUNTER in lacking:
         yield MatchAdvice(
             "The checkpoint has no save counter: Checkpoint.write leaves none. Read it with "
             "Checkpoint.read:",

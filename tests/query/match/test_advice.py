@@ -107,6 +107,7 @@ def test_the_save_counter() -> None:
     made = plan(matched=matched("a"), unmatched=unmatched("save_counter"))
     assert "Checkpoint.write leaves none" in told(made)
     assert commands(made) == [["ckpt", "match", "tf_ckpts", "fresh/ckpt", "--read"]]
+    assert "goes on counting" in told(replace(made, mode="read"))
     made = plan(matched=matched("a"), unresolved=unresolved("save_counter", kind="step"))
     assert commands(replace(made, mode="read"))[0] == ["ckpt", "match", "tf_ckpts", "fresh/ckpt"]
     assert "Checkpoint.restore" not in told(made)
@@ -120,3 +121,20 @@ def test_a_program_without_values() -> None:
     ):
         (one,) = advise(made)
         assert "call the model" in one.text
+
+
+def test_files_of_other_libraries() -> None:
+    made = plan(unresolved=unresolved("a"), unmatched=unmatched("b"))
+    made = replace(made, source=replace(SOURCE, path="m.npz", generation="npz", style="name"))
+    first, second = commands(made)
+    assert first == ["ckpt", "import", "m.npz", "--like", "fresh/ckpt", "-o", "NEW"]
+    assert second == ["ckpt", "match", "NEW", "fresh/ckpt"]
+    names = replace(made, target=replace(TARGET, style="name"))
+    assert commands(names)[0] == ["ckpt", "import", "m.npz", "-o", "NEW"]
+
+
+def test_a_saver_restores_all_or_nothing() -> None:
+    made = plan(raises="missing", unmatched=unmatched("a"), target=replace(TARGET, style="name"))
+    assert "--to name-based" in " ".join(commands(made)[0])
+    made = replace(made, source=replace(SOURCE, style="name"))
+    assert "all of its variables or none" in told(made)

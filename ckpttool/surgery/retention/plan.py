@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
@@ -127,14 +128,14 @@ def plan_retention(
     """
     found = list_checkpoints(folder)
     path = os.path.join(folder, STATE_NAME)
-    if not found and before is None:
+    if not found:
         raise MissingFileError("no checkpoints in the folder itself", path=folder)
     state = None
     if before is not None:
         try:
             state = parse_state(before, path=path)
         except CkptError as error:
-            error.message += "; `ckpt verify FOLDER --repair-state` writes a new state file"
+            error.message += f"; `{_repair_command(folder)}` writes a new state file"
             raise
     return _Planner(folder, policy, now, found, state).plan(before)
 
@@ -157,6 +158,10 @@ def refuse_other_folders(folder: str) -> None:
         raise SurgeryError("it is part of a SavedModel, which needs all of its files", path=folder)
     if os.path.isfile(os.path.join(folder, EXPORT_META)):
         raise SurgeryError("it is an export, which needs all of its files", path=folder)
+
+
+def _repair_command(folder: str) -> str:
+    return f"ckpt verify {shlex.quote(folder)} --repair-state"
 
 
 @dataclass
@@ -235,7 +240,7 @@ class _Planner:
 
     def _latest(self, names: Mapping[str, str | None]) -> str | None:
         """Return the latest checkpoint, which must be whole, since all others may go."""
-        repair = "; `ckpt verify FOLDER --repair-state` names one that is whole"
+        repair = f"; `{_repair_command(self.folder)}` names one that is whole"
         if self.state is None:
             usable = [self.here[name] for name in self.whole]
             return oldest_first(usable)[-1].name if usable else None
@@ -265,7 +270,7 @@ class _Planner:
     ) -> Iterator[tuple[dict[str, float], float]]:
         """Yield what is swept together, oldest first, and when the last one was preserved."""
         if not self.policy.unlisted:
-            yield dict(times), self.active.last_preserved
+            yield self._confirmed(times), self.active.last_preserved
             return
         # Each name is a series of its own: a manager writes one. What has no number is one, too.
         series: dict[str | None, _Series] = {}
@@ -278,13 +283,29 @@ class _Planner:
                 files.name: times.get(files.name, min(files.modified, self.now)) for files in order
             }
             # What was preserved before is in the pool, and is preserved again by the same rule.
-            yield pool, -math.inf
+            yield self._confirmed(pool), -math.inf
         if len(series) > 1 and self.policy.max_to_keep is not None:
             told = sorted("names without a number" if key is None else f"'{key}'" for key in series)
             self.notes.append(
                 f"checkpoints of several names, each with its own {self.policy.max_to_keep} to "
                 f"keep: {', '.join(told)}"
             )
+
+    def _confirmed(self, pool: Mapping[str, float]) -> dict[str, float]:
+        """Return a pool whose last ones, which are to be kept, are whole by their indexes too.
+
+        Those that go have all files; to read 10,000 indexes would take a minute.
+        """
+        wanted = self.policy.max_to_keep
+        if wanted is not None and wanted < len(pool):
+            for name in reversed(list(pool)):
+                if not wanted:
+                    break
+                if inspect_files(self.here[name]).missing:
+                    self.whole.discard(name)
+                else:
+                    wanted -= 1
+        return {name: when for name, when in pool.items() if name in self.whole}
 
     def _new_state(
         self,

@@ -22,6 +22,7 @@ from ckpttool.surgery.plan import Plan, PlannedTensor, Reason
 _SHOWN = 5
 # Kinds of which shape alone may tell the place. Counters and metrics are alike everywhere.
 _SHAPED = frozenset({"weight", "ema", "table"})
+_BY_SHAPE: frozenset[Reason] = frozenset({"shape", "beside", "order"})
 # What lies in a group of tensors that all fit each other: those without a place, and free places.
 _Group = tuple[list[Held], list[Held]]
 
@@ -181,6 +182,7 @@ class ObjectMatching:
                     told.append(
                         f"{listed(names)}, {ours[0].told}, could be {places} of the reference"
                     )
+        told = told or self._too_little()
         if told:
             more = f"; and {len(told) - _SHOWN} more" if len(told) > _SHOWN else ""
             raise SurgeryError(
@@ -188,6 +190,30 @@ class ObjectMatching:
                 "order of both programs with --by-order",
                 path=self._plan.source.prefix,
             )
+
+    def _too_little(self) -> list[str]:
+        """Return what is wrong if programs have nothing in common but some shapes."""
+        firm = {why for key, why in self.reasons.items() if self._ours.held[key].kind in _SHAPED}
+        shaped = [key for key, why in self.reasons.items() if why in _BY_SHAPE]
+        left = [key for key in self._ours.own if self._is_open(key)]
+        free = [key for key in self._theirs.own if key not in self._takers]
+        some_left = any(self._ours.held[key].kind in _SHAPED for key in left)
+        some_free = any(self._theirs.held[key].kind in _SHAPED for key in free)
+        if not shaped or firm - _BY_SHAPE or not (some_left and some_free):
+            return []
+        names = listed([self._ours.name(key) for key in shaped])
+        return [f"nothing but shape tells the place of {names}, and others have none"]
+
+    def note_shapes(self) -> None:
+        """Note what was placed by its shape alone."""
+        pairs = [
+            f"'{self._ours.name(key)}' became '{self._theirs.name(self.placed[key])}'"
+            for key, why in self.reasons.items()
+            if why == "shape"
+        ]
+        more = f" and {len(pairs) - _SHOWN} more" if len(pairs) > _SHOWN else ""
+        if pairs:
+            self.notes.append(f"nothing but shape told this: {', '.join(pairs[:_SHOWN])}{more}")
 
     def unlike(self) -> list[tuple[str, str]]:
         """Return tensors and places that belong together by path or name, but do not fit."""

@@ -132,6 +132,7 @@ def _of_objects(
     matching.by_optimizers()
     _refuse_unlike(plan, places, [*matching.placed.items(), *matching.unlike()])
     matching.refuse_doubt()
+    matching.note_shapes()
     return matching
 
 

@@ -14,11 +14,11 @@ import pytest
 from ckpttool import open_checkpoint
 from ckpttool.bundle.entry import BundleEntry
 from ckpttool.errors import ChecksumError, KeyCollisionError, SelectionError, SurgeryError
-from ckpttool.objects.keys import object_path
+from ckpttool.objects.keys import GRAPH_KEY, object_path
 from ckpttool.surgery.like.reference import follow
 from ckpttool.surgery.plan import Plan
 from ckpttool.surgery.writing.prepare import prepare
-from tests.support.fixtures import bundle
+from tests.support.fixtures import BundleFixture, bundle, bundles
 from tests.support.refusals import refused
 from tests.support.surgery import place, spoil
 from tests.surgery.graphs import VARIABLE, Slot, Tree
@@ -204,6 +204,19 @@ def test_what_is_beside_has_a_say(tmp_path: Path) -> None:
     plan = pair(tmp_path, ours, theirs, values=values)
     assert went(plan) == {"body/w": "body/w"}
     assert any("'head/b', 'head/w'" in note for note in plan.notes)
+
+
+def test_shapes_alone_are_too_little(tmp_path: Path) -> None:
+    """Programs with nothing in common have some shape in common."""
+    ours, theirs = {"a": {"x": V, "y": V}}, {"b": {"x": V, "z": V}}
+    values = ({"a/x": SQUARE, "a/y": WIDE}, {"b/x": SQUARE})
+    message = "nothing but shape tells the place of 'a/x', and others have none: give rules"
+    with refused(SurgeryError, message):
+        pair(tmp_path, ours, theirs, values=values)
+    found = pair(tmp_path, ours, {"b": {"x": V}}, values=values)
+    assert went(found) == {"a/x": "b/x"}
+    assert "nothing but shape told this: 'a/x' became 'b/x'" in found.notes
+    assert went(pair(tmp_path, ours, theirs, values=values, rules={"a/x": "b/x"}))
 
 
 def test_scalars_need_a_name(tmp_path: Path) -> None:
@@ -404,7 +417,17 @@ def test_what_tensorflow_wrote(tmp_path: Path, source: str, reference: str, slot
                 assert (after.dtype, after.shape) == (there.dtype, there.shape)
 
 
-def test_a_checkpoint_follows_itself() -> None:
-    prefix = bundle(KERAS_3).prefix
-    plan = followed(prefix, prefix, strict=True)
-    assert plan.changes == ()
+# A function of the program saves some of it; and these have no weights.
+NOT_ALONE = ("registered_saver", "no_values", "no_variables")
+
+
+@pytest.mark.parametrize(
+    "fixture",
+    [f for f in bundles() if GRAPH_KEY in f.tensors and not any(n in f.name for n in NOT_ALONE)],
+    ids=lambda fixture: fixture.name,
+)
+def test_a_checkpoint_follows_itself(fixture: BundleFixture) -> None:
+    with opened(fixture.prefix, fixture.prefix) as (one, other):
+        plan = follow(Plan.of(one), other, strict=True)
+        assert plan.changes == ()
+        assert plan.notes == ()

@@ -134,7 +134,7 @@ class _Comparison:
         self._matching = diff_index.match_keys(self._a, self._b, self._names)
         self._set_damaged_aside()
         try:
-            diff_index.match_full_names(self._a, self._b, self._matching)
+            diff_index.match_other_names(self._a, self._b, self._matching)
         except CkptError as error:
             self._note(error)
 
@@ -199,9 +199,9 @@ class _Comparison:
             self._equal = count - len(unlike)
             places = unlike
         self._classify_places(places)
-        for row, other in matching.named:
+        for row, other, by in matching.named:
             if self._wants(row, other):
-                self._classify(row, other, "full_name")
+                self._classify(row, other, by)
         for row, other in matching.mapped:
             if self._wants(row, other):
                 self._classify(row, other, "map")
@@ -389,7 +389,7 @@ class _Comparison:
         )
 
     def _rename_map(self, moves: Sequence[ScopeMove]) -> dict[str, str] | None:
-        by_name = self._matching.named
+        by_name = [(row, other) for row, other, _ in self._matching.named]
         if self._a.source.style == "object" != self._b.source.style:
             return None if moves or by_name else {}
         if not moves and not by_name:

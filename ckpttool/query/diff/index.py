@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 
 from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.checkpoint.selection.select import Listed, SelectionRule, Selector
-from ckpttool.objects.keys import GRAPH_KEY
+from ckpttool.objects.keys import GRAPH_KEY, object_path
+from ckpttool.query.diff.results import MatchedBy
 from ckpttool.query.listing import DamagedRow, damaged_rows, tensor_rows
 from ckpttool.query.rows import BundleRows, TensorRow, keys_of
 from ckpttool.query.source import Source
@@ -55,7 +56,7 @@ class TensorPairs:
         a: the tensors of A.
         b: the tensors of B.
         places: position in A and position in B of those with the same key.
-        named: pairs with the same full name.
+        named: pairs with the same name of another kind, and which.
         mapped: pairs by a map.
         only_a: tensors of A without a match.
         only_b: likewise.
@@ -64,7 +65,7 @@ class TensorPairs:
     a: Sequence[TensorRow]
     b: Sequence[TensorRow]
     places: tuple[Sequence[int], Sequence[int]]
-    named: list[tuple[TensorRow, TensorRow]] = field(default_factory=list)
+    named: list[tuple[TensorRow, TensorRow, MatchedBy]] = field(default_factory=list)
     mapped: list[tuple[TensorRow, TensorRow]] = field(default_factory=list)
     only_a: list[TensorRow] = field(default_factory=list)
     only_b: list[TensorRow] = field(default_factory=list)
@@ -172,15 +173,29 @@ def match_keys(a: Side, b: Side, names: Mapping[str, str]) -> TensorPairs:
     return matching
 
 
-def match_full_names(a: Side, b: Side, matching: TensorPairs) -> None:
-    """Match the rest by full name, if only one side is object-based.
+def match_other_names(a: Side, b: Side, matching: TensorPairs) -> None:
+    """Match the rest by other names than the key, if only one side is object-based.
+
+    In a checkpoint of TensorFlow a tensor is called by its full name, in a file of another library
+    more likely by its object path; then by the other of the two.
 
     Raises:
         CkptError: the object graph, which has the full names, cannot be read.
     """
     if a.source.style == b.source.style or not (matching.only_a and matching.only_b):
         return
-    names = _full_names(a if a.source.style == "object" else b)
+    objects, names = (a, b) if a.source.style == "object" else (b, a)
+    foreign = names.source.generation not in ("V1", "V2")
+    for by in ("object_path", "full_name") if foreign else ("full_name", "object_path"):
+        if by == "full_name":
+            _match_by(_full_names(objects), matching, "full_name")
+        else:
+            paths = {key: object_path(key) or "" for key in keys_of(objects.rows)}
+            _match_by(paths, matching, "object_path")
+
+
+def _match_by(names: Mapping[str, str], matching: TensorPairs, by: MatchedBy) -> None:
+    """Match the rest by names; tensors that have none go by their keys."""
 
     def by_name(rows: Sequence[TensorRow]) -> dict[str, TensorRow]:
         found = [names.get(row.key, row.key) for row in rows]
@@ -191,8 +206,8 @@ def match_full_names(a: Side, b: Side, matching: TensorPairs) -> None:
         }
 
     of_a, of_b = by_name(matching.only_a), by_name(matching.only_b)
-    pairs = [(row, of_b[name]) for name, row in of_a.items() if name in of_b]
-    gone = {id(row) for pair in pairs for row in pair}
+    pairs = [(row, of_b[name], by) for name, row in of_a.items() if name in of_b]
+    gone = {id(each) for row, other, _ in pairs for each in (row, other)}
     matching.named += pairs
     matching.only_a = [row for row in matching.only_a if id(row) not in gone]
     matching.only_b = [row for row in matching.only_b if id(row) not in gone]

@@ -36,7 +36,7 @@ LETTERS: dict[TensorChange, str] = {
     "incomparable": "M",
     "unreadable": "X",
 }
-MatchedBy = Literal["key", "full_name", "content", "map"]
+MatchedBy = Literal["key", "full_name", "object_path", "content", "map"]
 DiffVerdict = Literal["equal", "different", "unknown"]
 
 

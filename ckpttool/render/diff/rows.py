@@ -184,6 +184,8 @@ def note_on(each: TensorDiff) -> str | None:
         return each.reason
     if each.matched == "full_name":
         return "the same by its full name"
+    if each.matched == "object_path":
+        return "the same by its object path"
     return None
 
 

@@ -396,3 +396,14 @@ def test_the_guide_as_a_person_would_tell_it() -> None:
     assert scalar("save_counter") == (8, 10)
     assert scalar("step") == (80, 100)
     assert bundle("v2/tf2.21/guide_legacy_adam_resumed/tf_ckpts/ckpt-8").prefix == found.a.prefix
+
+
+def test_object_based_against_a_file_by_object_path(tmp_path: Path) -> None:
+    """A file of another library has the names that `ckpt export` gives: object paths."""
+    objects = f"{GUIDE}/ckpt-10"
+    kernel = ckpttool.load_variable(objects, "net/l1/kernel/.ATTRIBUTES/VARIABLE_VALUE")
+    path = tmp_path / "weights.npz"
+    np.savez(path, **{"net/l1/kernel": kernel})
+    for a, b in ((objects, path), (path, objects)):
+        found = diff(a, b, "net/l1/kernel", everything=True)
+        assert [(each.change, each.matched) for each in found.tensors] == [("equal", "object_path")]

@@ -7,14 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
 import ckpttool
 from ckpttool.api.diff import CheckpointDiff
-from ckpttool.cli.main import cli
 from ckpttool.errors import SelectionError
 from ckpttool.tensor import layout as layouts
 from tests.support import fixtures
+from tests.support.wild import run
 
 KERNEL = np.arange(60, dtype=np.float32).reshape(5, 12)
 BIAS = np.array([0.0, np.nan, -0.0, 3.0])
@@ -131,8 +130,8 @@ def test_objects_against_names(tmp_path: Path) -> None:
 
 def test_the_command(home: Path) -> None:
     words = ["diff", str(home / "a"), str(home / "b"), "--map", str(home / "m.json")]
-    done = CliRunner().invoke(cli, [*words, "--exact", "--format", "table"])
-    assert (done.exit_code, done.stdout.splitlines()[-1]) == (0, "equal: 3 tensors")
-    done = CliRunner().invoke(cli, [*words, "--rename-map", "-"])
-    assert done.exit_code == 2
-    assert "--map cannot be combined with --rename-map" in done.stderr
+    done = run(*words, "--exact", "--format", "table")
+    assert (done.code, done.out.splitlines()[-1]) == (0, "equal: 3 tensors")
+    done = run(*words, "--rename-map", "-")
+    assert done.code == 2
+    assert "--map cannot be combined with --rename-map" in done.err

@@ -480,7 +480,8 @@ def _hint(typed: str) -> str:
     shard = split_shard_path(name)
     stem = shard[0] if shard else re.sub(r"(?:\.index|\.meta|\.data[-0-9of]*|\.)\Z", "", name)
     near = [stem] if stem in checkpoints else []
-    near = near or nearest(name, [*checkpoints, *_folders(folder)], limit=3)
+    arrays = list(filter(format_by_name, _names(folder)))
+    near = near or nearest(name, [*checkpoints, *_folders(folder), *arrays], limit=3)
     if near:
         return f"; nearest: {quoted(os.path.join(folder, each) for each in near)}"
     if checkpoints:

@@ -214,3 +214,10 @@ def test_verify(home: Path) -> None:
     ((code, key),) = [(each["code"], each["key"]) for each in report["findings"]]
     assert (code, key) == ("bad-crc", "net/w")
     assert ckpt("verify", "--fast", str(home / "x.npz")).code == 0
+
+
+def test_the_nearest_name(home: Path) -> None:
+    for name in ("m.safetensor", "M.safetensors", "x.npy"):
+        done = ckpt("ls", str(home / name))
+        assert done.code == 2 and "; nearest: " in done.err
+        assert ("m.safetensors" if "safetensor" in name else "x.npz") in done.err

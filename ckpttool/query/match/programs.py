@@ -114,6 +114,7 @@ class StoredProgram:
         if counting and SAVE_COUNTER not in root:
             self._counter = StoredObject(len(columns))
         self._claims = graph.claims(described.keys())
+        self._edges: dict[int, dict[str, StoredObject]] = {}
         self._takers: dict[int, bool] = {}
         # Variables share a few dtypes and shapes.
         self._known: dict[tuple[str, DType, Shape | None], Mapping[str, ValueSpec]] = {}
@@ -208,10 +209,15 @@ class StoredProgram:
     def edges(self, parent: StoredObject, path: Callable[[], str]) -> Mapping[str, StoredObject]:
         """Return the edges of an object."""
         del path
-        if parent is self._counter:
+        if parent is self._counter or not self._columns.edges_of(parent.node_id):
             return {}
-        objects = self._objects
-        return {name: objects[child] for name, child in self._columns.children(parent.node_id)}
+        # Several nodes of a checkpoint may stand for one object with many edges.
+        known = self._edges.get(parent.node_id)
+        if known is None:
+            children = self._columns.children(parent.node_id)
+            known = {name: self._objects[child] for name, child in children}
+            self._edges[parent.node_id] = known
+        return known
 
     def is_open(self, found: StoredObject) -> bool:
         """Tell whether an object takes all edges and slots: none does."""

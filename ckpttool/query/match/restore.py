@@ -8,7 +8,7 @@ from typing import TypeAlias, get_args
 
 from ckpttool.checkpoint.locate import NO_VARIABLES, locate
 from ckpttool.checkpoint.open import Checkpoint
-from ckpttool.errors import NotFoundError
+from ckpttool.errors import CorruptError, NotFoundError
 from ckpttool.query.check.lock import Lock, read_lock
 from ckpttool.query.match.advice import FRESH
 from ckpttool.query.match.outcome import SourceTensors
@@ -140,6 +140,12 @@ def _into_checkpoint(
 def _into_lock(ckpt: Checkpoint, lock: Lock, mode: MatchMode, *, skip_slots: bool) -> RestorePlan:
     graph, theirs = ckpt.object_graph, graph_of_lock(lock)
     described = described_in_lock(lock)
+    if theirs is not None:
+        try:
+            theirs.paths  # noqa: B018
+        except CorruptError as error:
+            error.locate(path=lock.path)
+            raise
     facts = MatchTarget("lock", lock.path, None, None, "name" if theirs is None else "object")
     if theirs is None:
         wanted = SourceTensors(described, {})

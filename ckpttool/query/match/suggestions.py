@@ -13,11 +13,12 @@ Then the pairs are told by few rules, each for the widest scope that it is right
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ckpttool.objects.keys import OPTIMIZER_SLOT
+from ckpttool.objects.keys import OPTIMIZER_SLOT, split_path
 from ckpttool.query.match.plan import RenameSuggestion
 
 if TYPE_CHECKING:
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 _SLOT = f"/{OPTIMIZER_SLOT}/"
 # The counter belongs to the saving itself.
 _NEVER = "save_counter"
+# The counters of older and newer optimizers, which take nothing else of each other: renaming one
+# helps nobody.
+_GENERATIONS = {"iter", "_iterations"}
 # What a leaf is: dtype and shape of its values.
 _Content = tuple[tuple[str, tuple["int | None", ...]], ...]
 _Leaves = dict[str, list[tuple[str, tuple["int | None", ...]]]]
@@ -77,34 +81,33 @@ class _Tree:
     """
 
     def __init__(self, leaves: _Leaves) -> None:
-        root = _Scope(None, "")
-        self.scopes = [root]
-        known = {"": root}
+        self.scopes = [_Scope(None, "")]
+        # Scopes that leaves are in; a long path must not be taken apart again for each.
+        known: dict[str, _Scope] = {}
         for path, content in leaves.items():
-            self._at(path, known).content = (
+            above, _, name = path.rpartition("/")
+            scope = known.get(above)
+            if scope is None:
+                scope = known[above] = self._at(above)
+            self._below(scope, name).content = (
                 tuple(content) if len(content) == 1 else tuple(sorted(content, key=repr))
             )
 
-    def _at(self, path: str, known: dict[str, _Scope]) -> _Scope:
-        """Return the scope of a path; those of others are known already."""
-        names: list[str] = []
-        while path not in known:
-            path, _, name = path.rpartition("/")
-            names.append(name)
-        scope = known[path]
-        for name in reversed(names):
-            child = scope.children.get(name)
-            if child is None:
-                child = _Scope(scope, name)
-                if scope.children is _NONE:
-                    scope.children = {}
-                scope.children[name] = child
-                self.scopes.append(child)
-            if scope.above is not None:  # it is no leaf alone: others may be below it
-                known[path] = scope
-                name = f"{path}/{name}"
-            path, scope = name, child
+    def _at(self, path: str) -> _Scope:
+        scope = self.scopes[0]
+        for name in split_path(path):
+            scope = self._below(scope, name)
         return scope
+
+    def _below(self, scope: _Scope, name: str) -> _Scope:
+        child = scope.children.get(name)
+        if child is None:
+            child = _Scope(scope, name)
+            if scope.children is _NONE:
+                scope.children = {}
+            scope.children[name] = child
+            self.scopes.append(child)
+        return child
 
     def keep(self, paths: Iterable[str]) -> None:
         """Mark the scopes of what is in its place already."""
@@ -161,13 +164,18 @@ def suggest_names(
         return []
     here, lacking = _values_by_path(findings)
     there = {names[path]: content for path, content in lacking.items() if path in names}
-    scopes: set[str] = set()
-    for name in present:
-        while name and name not in scopes:
-            scopes.add(name)
-            name = name.rpartition("/")[0]
+    ordered = sorted(present)
+
+    def exists(path: str) -> bool:
+        starts = path, f"{path}/"
+        places = (bisect_left(ordered, start) for start in starts)
+        return any(
+            at < len(ordered) and (ordered[at] == path or ordered[at].startswith(starts[1]))
+            for at in places
+        )
+
     taken = (row.path for row in findings.matched)
-    return _in_order(_rules(here, there, taken, scopes.__contains__))
+    return _in_order(_rules(here, there, taken, exists))
 
 
 def _values_by_path(findings: Findings) -> tuple[_Leaves, _Leaves]:
@@ -217,7 +225,8 @@ def _pair_in_place(source: _Tree, target: _Tree) -> None:
         left = [each for name, each in here.children.items() if name not in there.children]
         new = [each for name, each in there.children.items() if name not in here.children]
         for one, other in _only_ones(left, new):
-            _pair_below(one, other)
+            if {one.name, other.name} != _GENERATIONS:
+                _pair_below(one, other)
         pairs += _of_one_name(here, there)
 
 
@@ -357,7 +366,7 @@ class _Telling:
 
 def _owner_rules(findings: Findings, rules: Iterable[RenameSuggestion]) -> list[RenameSuggestion]:
     """Return rules for optimizers whose slot variables wait while others get nothing."""
-    moved = {rule.old: rule.new for rule in rules}
+    moved = _Moves(rules)
     places = {row.path: row.target_path for row in findings.matched}
     lacking: dict[tuple[str, str], list[str]] = defaultdict(list)
     for one in findings.unmatched:
@@ -370,7 +379,7 @@ def _owner_rules(findings: Findings, rules: Iterable[RenameSuggestion]) -> list[
         variable, mark, rest = row.path.partition(_SLOT)
         if mark:
             owner, _, name = rest.rpartition("/")
-            variable = places.get(variable) or _moved(variable, moved)
+            variable = places.get(variable) or moved.path(variable)
             votes.update((owner, other) for other in lacking.get((variable, name), ()))
     ours = Counter(owner for owner, _ in votes)
     theirs = Counter(other for _, other in votes)
@@ -378,17 +387,22 @@ def _owner_rules(findings: Findings, rules: Iterable[RenameSuggestion]) -> list[
         RenameSuggestion(owner, other, count)
         for (owner, other), count in votes.items()
         if ours[owner] == theirs[other] == 1
-        and other not in (owner, _moved(owner, moved))
+        and other not in (owner, moved.path(owner))
         and owner
         and other
     ]
 
 
-def _moved(path: str, rules: Mapping[str, str]) -> str:
-    """Return a path after the rules: the longest that fits decides."""
-    scope = path
-    while scope:
-        if scope in rules:
-            return rules[scope] + path[len(scope) :]
-        scope = scope.rpartition("/")[0]
-    return path
+class _Moves:
+    """Where rules lead: the longest that fits decides."""
+
+    def __init__(self, rules: Iterable[RenameSuggestion]) -> None:
+        self._rules = {rule.old: rule.new for rule in rules}
+        self._lengths = sorted({len(old) for old in self._rules}, reverse=True)
+
+    def path(self, path: str) -> str:
+        """Return a path after the rules."""
+        for length in self._lengths:
+            if path[length : length + 1] in ("", "/") and path[:length] in self._rules:
+                return self._rules[path[:length]] + path[length:]
+        return path

@@ -225,7 +225,7 @@ def plan_of_names(
     if findings.unmatched:
         findings.raising.add("missing")
     raises = findings.raises
-    whole = raises is None
+    whole = raises is None and bool(findings.matched)
     names = {} if graph is not None else {row.path: row.path for row in findings.unmatched}
     return findings.plan(
         ckpt,

@@ -12,7 +12,7 @@ import pytest
 
 from ckpttool import train
 from ckpttool.checkpoint.save import save_checkpoint
-from ckpttool.errors import CkptError
+from ckpttool.errors import CkptError, CorruptError
 from ckpttool.query.match.plan import RestorePlan
 from ckpttool.query.match.restore import restore_plan
 from tests.support import fixtures
@@ -202,6 +202,36 @@ def test_the_plan_is_json(tmp_path: Path) -> None:
 def test_what_is_no_program(typed: str) -> None:
     with pytest.raises(CkptError):
         restore_plan(GUIDE, os.path.join(fixtures.ROOT, typed) if typed else "")
+
+
+def test_paths_that_no_program_has(tmp_path: Path) -> None:
+    """Time and memory are in proportion to the names, however deep these are."""
+    lock = tmp_path / "lock.json"
+    row: dict[str, Any] = {"object_path": None, "dtype": "float32", "shape": [2], "kind": "weight"}
+    deep = "/".join(["a"] * 10_000)
+    row["key"] = f"{deep}/.ATTRIBUTES/VARIABLE_VALUE"
+    lock.write_text(json.dumps({"schema": "ckpt.ls/1", "tensors": [row]}), encoding="utf-8")
+    with pytest.raises(CorruptError, match="too long") as error:
+        restore_plan(GUIDE, lock)
+    assert error.value.path == str(lock)
+    for name, letter in (("here", "a"), ("there", "b")):
+        path = "/".join([letter] * 10_000)
+        save_checkpoint(str(tmp_path / name), {path: np.ones(2), f"{path}/x": np.ones(3)})
+    assert said(restore_plan(tmp_path / "here", tmp_path / "there")) == "missing"
+
+
+def test_a_lock_of_nothing(tmp_path: Path) -> None:
+    lock = tmp_path / "lock.json"
+    lock.write_text('{"schema": "ckpt.ls/1", "tensors": []}', encoding="utf-8")
+    assert said(restore_plan(GUIDE, lock)) == ""
+
+
+def test_many_objects_that_are_one(tmp_path: Path) -> None:
+    """The edges of one object are not listed again for each node that stands for it."""
+    one = module(**{f"v{n}": 0.0 for n in range(200)})
+    source = saved(tmp_path, "a", **{f"c{n}": module(z=1.0) for n in range(1000)})
+    plan = restore_plan(source, fresh(tmp_path, **{f"c{n}": one for n in range(1000)}))
+    assert plan.totals.unresolved == 1000 and plan.totals.unmatched == 200
 
 
 def test_modes() -> None:

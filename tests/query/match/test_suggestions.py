@@ -75,6 +75,11 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, str]]] = {
         {"net": {"c": dense(), "d": dense()}},
         {},
     ),
+    "optimizers of two generations": (
+        {"opt": {"iter": np.int64(1), "decay": 0.5}},
+        {"opt": {"_iterations": np.int64(1), "_learning_rate": [0.5]}},
+        {},
+    ),
     "other shapes": ({"net": {"l": dense()}}, {"model": {"l": dense(3)}}, {}),
     "other dtypes": ({"net": {"l": {"w": [1.0]}}}, {"model": {"l": {"w": [1]}}}, {}),
     "leaves of one shape": (

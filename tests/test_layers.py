@@ -64,6 +64,7 @@ DOORS = {
     "google": {"pb"},
     "numpy": {"tensor", "query", "train"},
     "ml_dtypes": {"tensor", "query"},
+    "h5py": {"interchange.keras_h5"},
     "rich": {"render"},
     "click": {"cli"},
 }

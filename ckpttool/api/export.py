@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import BinaryIO, Literal, TextIO
 
@@ -13,6 +13,7 @@ from ckpttool.checkpoint.open import Checkpoint, opened
 from ckpttool.checkpoint.selection.select import Selector
 from ckpttool.errors import SelectionError, in_arguments
 from ckpttool.interchange.formats import FILE_FORMATS, SAFETENSORS, FileFormat, format_of_path
+from ckpttool.interchange.keras_h5 import H5_ENDING, keras_format, read_template
 from ckpttool.query.diff.renames import save_map
 from ckpttool.query.source import Source
 from ckpttool.render.console import Terminal
@@ -30,9 +31,11 @@ from ckpttool.storage.work import Progress
 from ckpttool.surgery.edits.casting import cast as cast_tensors
 from ckpttool.surgery.exporting.choice import Naming, choose_tensors, name_by_map, name_tensors
 from ckpttool.surgery.exporting.write import ExportOptions, ExportWriter
+from ckpttool.surgery.keras_draft import draft_for_keras, require_filled
 from ckpttool.surgery.maps import read_map_file
 from ckpttool.surgery.plan import Plan
-from ckpttool.surgery.torch_draft import DRAFT_TABLES, draft_for_torch
+from ckpttool.surgery.rules import RenameRule
+from ckpttool.surgery.torch_draft import DRAFT_TABLES, MapDraft, draft_for_torch
 
 ExportForm = Literal["safetensors", "npz", "npy"]
 EXPORT_FORMS: tuple[str, ...] = tuple(FILE_FORMATS)
@@ -144,6 +147,8 @@ def export(
     skip_unmatched: bool = False,
     table: DraftTable | None = None,
     write_map: StrPath | TextIO | None = None,
+    like: StrPath | None = None,
+    accept_order: bool = False,
     cast: Mapping[str, str] | None = None,
     saturate: bool = False,
     strings: StringForm | None = None,
@@ -178,6 +183,9 @@ def export(
             proposal for, which is an error otherwise.
         table: "torch" drafts a map to PyTorch, for review. With `write_map` and `dry_run`.
         write_map: the file for the draft, or an open one.
+        like: a `.weights.h5` file that the program to be loaded has saved; without `map`, layers
+            are paired by names and shapes. `write_map` with `dry_run` drafts a map of the pairs.
+        accept_order: pair layers of the same shapes by their order.
         cast: other dtypes, by pattern, as `surgery.cast` takes them.
         saturate: whether what is out of range of such a dtype becomes the nearest that it has.
         strings: "bytes" makes bytes of one width of string tensors, in the formats of NumPy.
@@ -217,6 +225,8 @@ def export(
         metadata=metadata is not None,
         sharded=max_shard_size is not None,
         saturate=saturate and not cast,
+        like=like is not None,
+        accept_order=accept_order,
     )
     maps = [map] if isinstance(map, (str, os.PathLike)) else list(map)
     misuse = misuse or mapping_misuse(
@@ -224,6 +234,7 @@ def export(
         renamed=names != "path",
         skip_unmatched=skip_unmatched,
         drafted=table is not None,
+        paired=like is not None,
         kept=write_map is not None,
         dry_run=dry_run,
     )
@@ -233,6 +244,9 @@ def export(
         require_one_of("strings", strings, STRING_FORMS)
     files = [read_map_file(each) for each in maps]
     rules = [rule for file in files for rule in file.rules]
+    template = None if like is None else read_template(path_text(like))
+    if template is not None:
+        form = keras_format(template)
     form = form or (format_of_path(path) if path is not None else None) or SAFETENSORS
     options = ExportOptions(
         form,
@@ -247,18 +261,19 @@ def export(
     selector = Selector.from_patterns(patterns, exclude=exclude, kinds=kinds)
     with opened(source) as ckpt:
         plan = choose_tensors(Plan.of(ckpt), selector, all_kinds=all_kinds)
-        if table is not None and write_map is not None:
+        draft = None
+        if template is not None and not rules:
+            accepted = accept_order or write_map is not None
+            draft = draft_for_keras(ckpt, _keys(plan), template, accept_order=accepted)
+        elif table is not None:
             require_one_of("table", table, DRAFT_TABLES)
-            draft = draft_for_torch(ckpt, [tensor.source_key for tensor in plan.tensors])
-            if not skip_unmatched:
-                draft.require_whole()
-            laid_out, named = name_by_map(plan, draft.rules, skip_unmatched=True)
-            plan = replace(laid_out, notes=(*plan.notes, *draft.notes))
+            draft = draft_for_torch(ckpt, _keys(plan))
+        plan, named = _name(plan, names, draft, rules, skip_unmatched=skip_unmatched)
+        if draft is not None and write_map is not None:
+            plan = plan.with_notes(*draft.notes)
             _save(draft.text, write_map, force=force)
-        elif rules:
-            plan, named = name_by_map(plan, rules, skip_unmatched=skip_unmatched)
-        else:
-            named = name_tensors(plan, names)
+        if template is not None:
+            require_filled(template, named.values())
         if cast:  # its notes are for who restores a checkpoint
             plan = replace(cast_tensors(plan, cast, saturate=saturate), notes=plan.notes)
         prepared = ExportWriter(plan, named, path, options)
@@ -268,6 +283,29 @@ def export(
         elif not dry_run and stream is not None:
             prepared.write_to(stream.write, on_progress)
         return Export(_transferred(prepared, named, sizes, path, dry_run=dry_run, form=form))
+
+
+def _keys(plan: Plan) -> list[str]:
+    return [tensor.source_key for tensor in plan.tensors]
+
+
+def _name(
+    plan: Plan,
+    names: Naming,
+    draft: MapDraft | None,
+    rules: Sequence[RenameRule],
+    *,
+    skip_unmatched: bool,
+) -> tuple[Plan, Mapping[str, str]]:
+    """Return the plan with the layouts, and the names by key, of a draft, a map or neither."""
+    if draft is not None:
+        if not skip_unmatched:
+            draft.require_whole()
+        laid_out, named = name_by_map(plan, draft.rules, skip_unmatched=True)
+        return replace(laid_out, notes=plan.notes), named
+    if rules:
+        return name_by_map(plan, rules, skip_unmatched=skip_unmatched)
+    return plan, name_tensors(plan, names)
 
 
 def _save(text: str, place: StrPath | TextIO, *, force: bool) -> None:
@@ -284,6 +322,7 @@ def mapping_misuse(
     renamed: bool,
     skip_unmatched: bool,
     drafted: bool,
+    paired: bool,
     kept: bool,
     dry_run: bool,
 ) -> str | None:
@@ -294,19 +333,37 @@ def mapping_misuse(
         renamed: whether other names than object paths are asked for.
         skip_unmatched: whether tensors without a name are left out.
         drafted: whether a table is asked for.
+        paired: whether there is a template.
         kept: whether the draft goes to a file.
         dry_run: whether nothing else is written.
     """
     if drafted and not (kept and dry_run):
         return "a draft is for review: {table} needs {write_map} and {dry_run}"
-    if kept and not drafted:
-        return "{write_map} needs {table}"
-    if drafted and mapped:
-        return "{table} drafts a map; it cannot be combined with {map}"
-    if renamed and (mapped or drafted):
+    if kept and not ((drafted or paired) and dry_run):
+        return "{write_map} needs {table} or {like}, and {dry_run}"
+    if drafted and paired:
+        return "{table} is for other frameworks than {like}"
+    if (drafted or kept) and mapped:
+        return "a draft cannot be combined with {map}"
+    if renamed and (mapped or drafted or paired):
         return "the names come from the map; {names} has no say"
     if skip_unmatched and not (mapped or drafted):
         return "{skip_unmatched} needs {map} or {table}"
+    return None
+
+
+def _template_misuse(
+    path: str | None, to: str | None, *, like: bool, accept_order: bool, more: bool
+) -> str | None:
+    keras = path is not None and path.endswith(H5_ENDING)
+    if keras and not like:
+        return f"a {H5_ENDING} file needs {{like}}, one that the program itself has saved"
+    if like and (to is not None or (path is not None and not keras)):
+        return f"{{like}} makes a {H5_ENDING} file"
+    if accept_order and not like:
+        return "{accept_order} needs {like}"
+    if like and more:
+        return f"a {H5_ENDING} file has only what {{like}} has"
     return None
 
 
@@ -322,6 +379,8 @@ def exporting_misuse(
     metadata: bool,
     sharded: bool,
     saturate: bool,
+    like: bool,
+    accept_order: bool,
 ) -> str | None:
     """Return why arguments of `export` do not go together, their names in braces.
 
@@ -336,12 +395,19 @@ def exporting_misuse(
         metadata: whether text is given.
         sharded: whether several files may be written.
         saturate: whether a cast is to saturate that is not asked for.
+        like: whether there is a template.
+        accept_order: whether layers are paired by their order.
     """
+    misuse = _template_misuse(
+        path, to, like=like, accept_order=accept_order, more=strings or metadata or sharded
+    )
+    if misuse is not None:
+        return misuse
     if path is None and not streamed and not dry_run:
         return "give {output}, or {dry_run}"
     form = FILE_FORMATS.get(to) if to is not None else format_of_path(path or "")
-    if form is None and (path is not None or streamed):
-        endings = quoted(each.ending for each in FILE_FORMATS.values())
+    if form is None and not like and (path is not None or streamed):
+        endings = quoted((*(each.ending for each in FILE_FORMATS.values()), H5_ENDING))
         return f"the format is not clear: give {{to}}, or an output that ends in {endings}"
     form = form or SAFETENSORS
     if kinds and all_kinds:

@@ -98,6 +98,17 @@ def _pairs(metadata: tuple[str, ...]) -> dict[str, str]:
     help="Where the draft goes (- for stdout).",
 )
 @click.option(
+    "--like",
+    metavar="REFERENCE",
+    type=click.Path(),
+    help="A .weights.h5 file that the Keras program has saved; OUT becomes another.",
+)
+@click.option(
+    "--accept-order",
+    is_flag=True,
+    help="With --like, pair layers of the same shapes by their order.",
+)
+@click.option(
     "--cast",
     "casts",
     metavar="PATTERN=DTYPE",
@@ -147,6 +158,8 @@ def command(
     skip_unmatched: bool,
     table: tuple[str, ...],
     write_map: str | None,
+    like: str | None,
+    accept_order: bool,
     casts: tuple[str, ...],
     saturate: bool,
     strings: str | None,
@@ -177,12 +190,15 @@ def command(
         metadata=bool(metadata),
         sharded=max_shard_size is not None,
         saturate=saturate and not casts,
+        like=like is not None,
+        accept_order=accept_order,
     )
     misuse = misuse or mapping_misuse(
         mapped=bool(map),
         renamed=names != "path",
         skip_unmatched=skip_unmatched,
         drafted=bool(table),
+        paired=like is not None,
         kept=write_map is not None,
         dry_run=dry_run,
     )
@@ -210,6 +226,8 @@ def command(
             skip_unmatched=skip_unmatched,
             table="torch" if table else None,
             write_map=sys.stdout if write_map == _STDOUT else write_map,
+            like=like,
+            accept_order=accept_order,
             cast=dict(parse_cast(each) for each in casts),
             saturate=saturate,
             strings=cast("StringForm | None", strings),

@@ -11,4 +11,5 @@ reader       reading them
 outgoing     a tensor to be written to such a file
 formats      the formats that are written, by name and by ending
 safetensors_writing, npz_writing, npy_writing    writing each of them
+keras_h5     weights of Keras models, written after a template
 """

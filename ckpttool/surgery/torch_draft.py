@@ -55,16 +55,18 @@ class MapDraft:
     Attributes:
         lines: the members of each line of the map.
         unmatched: name of each tensor without a line, and the reason.
+        table: what drafted it.
     """
 
     lines: tuple[Mapping[str, object], ...]
     unmatched: tuple[tuple[str, str], ...]
+    table: str = "torch"
 
     @property
     def text(self) -> str:
         """The file."""
         rest = [{"from": name, "reason": reason} for name, reason in self.unmatched]
-        return map_text(self.lines, table="torch", **({"unmatched": rest} if rest else {}))
+        return map_text(self.lines, table=self.table, **({"unmatched": rest} if rest else {}))
 
     @property
     def rules(self) -> tuple[TensorRule, ...]:
@@ -101,7 +103,7 @@ class MapDraft:
 
 
 @dataclass(slots=True)
-class _Variable:
+class LayerVariable:
     """A tensor as a variable of a layer.
 
     Attributes:
@@ -109,24 +111,27 @@ class _Variable:
         shape: its shape.
         name: the name that says most of it.
         names: all its names.
-        layers: how many objects have it as a variable of a layer.
+        holders: the objects that have it as a variable of a layer, in an object-based checkpoint.
     """
 
     key: str
     shape: Shape
     name: str
     names: tuple[str, ...]
-    layers: int = 1
+    holders: tuple[int, ...] = ()
 
     @property
     def scope(self) -> str:
+        """The name without its last part."""
         return self.name.rpartition("/")[0]
 
     @property
     def leaf(self) -> str:
+        """The last part of the name."""
         return _leaf(self.name)
 
     def speaks_of(self, pattern: re.Pattern[str]) -> bool:
+        """Tell whether a pattern is found in a name."""
         return any(pattern.search(name) for name in self.names)
 
 
@@ -137,8 +142,8 @@ def draft_for_torch(ckpt: Checkpoint, keys: Iterable[str]) -> MapDraft:
         ckpt: the checkpoint.
         keys: of the tensors.
     """
-    variables = [_variable(ckpt, key) for key in keys]
-    scopes: dict[str, dict[str, _Variable]] = {}
+    variables = [layer_variable(ckpt, key) for key in keys]
+    scopes: dict[str, dict[str, LayerVariable]] = {}
     for each in variables:
         scopes.setdefault(each.scope, {})[each.leaf] = each
     found: list[dict[str, object]] = []
@@ -158,11 +163,13 @@ def draft_for_torch(ckpt: Checkpoint, keys: Iterable[str]) -> MapDraft:
     return MapDraft(lines, tuple(unmatched))
 
 
-def _propose(variable: _Variable, siblings: Mapping[str, _Variable]) -> dict[str, object] | str:
+def _propose(
+    variable: LayerVariable, siblings: Mapping[str, LayerVariable]
+) -> dict[str, object] | str:
     """Return a line of the map, or the reason why there is none."""
     leaf = variable.leaf
-    if variable.layers > 1:
-        return f"{variable.layers} layers share it"
+    if len(variable.holders) > 1:
+        return f"{len(variable.holders)} layers share it"
     if leaf in _PLAIN:
         name, rule = _PLAIN[leaf]
         return _line(variable, name, rule)
@@ -180,7 +187,7 @@ def _propose(variable: _Variable, siblings: Mapping[str, _Variable]) -> dict[str
 
 
 def _propose_kernel(
-    kernel: _Variable, siblings: Mapping[str, _Variable]
+    kernel: LayerVariable, siblings: Mapping[str, LayerVariable]
 ) -> dict[str, object] | str:
     shape = kernel.shape
     bias = next((siblings[name] for name in _BIASES if name in siblings), None)
@@ -211,7 +218,7 @@ def _propose_kernel(
 
 
 def _line(
-    variable: _Variable, name: str, rule: str, order: Sequence[int] | None = None
+    variable: LayerVariable, name: str, rule: str, order: Sequence[int] | None = None
 ) -> dict[str, object]:
     path = [part.replace(".", "_") for part in variable.scope.split("/") if part]
     line: dict[str, object] = {
@@ -227,7 +234,7 @@ def _line(
     return line
 
 
-def _variable(ckpt: Checkpoint, key: str) -> _Variable:
+def layer_variable(ckpt: Checkpoint, key: str) -> LayerVariable:
     """Return a tensor with the name that says most."""
     own, *paths = ckpt.names_of(key)
     full = ckpt.variable_names.get(key)
@@ -242,11 +249,12 @@ def _variable(ckpt: Checkpoint, key: str) -> _Variable:
     candidates += [path for path in paths if not _leaf(path).isdigit()] or paths[:1]
     name = next((each for each in candidates if _names(ckpt, each, key)), own)
     graph = None if ckpt.graph_names is None else ckpt.object_graph
-    layers = 1
+    holders: set[int] = set()
     if graph is not None:
-        holders = {graph.node_at(path.rpartition("/")[0]) for path in telling}
-        layers = max(len(holders), 1)
-    return _Variable(key, shape, name, names, layers)
+        spoken = telling or [path for path in paths if not _leaf(path).isdigit()]
+        found = (graph.node_at(path.rpartition("/")[0]) for path in spoken)
+        holders = {node_id for node_id in found if node_id is not None}
+    return LayerVariable(key, shape, name, names, tuple(sorted(holders)))
 
 
 def _names(ckpt: Checkpoint, name: str, key: str) -> bool:

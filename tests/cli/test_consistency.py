@@ -24,6 +24,7 @@ SAME_IN_OTHER_WORDS = {
     "--graph",
     "--jobs",
     "--kind",
+    "--like",
     "--map",
     "--meta",
     "--output",

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import ckpttool as ct
-from ckpttool.errors import CkptError, SelectionError
+from ckpttool.errors import CkptError, SelectionError, UnsupportedError
 from ckpttool.interchange.safetensors import read_header
 from ckpttool.storage.source import RandomAccessFile
 from ckpttool.tensor import layout as layouts
@@ -113,6 +114,23 @@ def test_layouts_in_every_format(
             assert (stored["w"].shape, stored["b"].shape) == ((5, 4, 2, 3), (1, 5))
             data = file.read_at(stored["w"].offset, stored["w"].size)
         assert data == value.transpose(3, 2, 0, 1).tobytes()
+
+
+def test_files_of_keras_need_a_reference_and_h5py(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = ckpt("export", GUIDE, "-o", "x.weights.h5", folder=str(tmp_path))
+    assert done.code == 2
+    assert "a .weights.h5 file needs --like" in done.err
+    for words in (("--like", "t", "-o", "x.npz"), ("--like", "t", "--to", "npz", "-o", "x")):
+        done = ckpt("export", GUIDE, *words, folder=str(tmp_path))
+        assert "--like makes a .weights.h5 file" in done.err
+    done = ckpt("export", GUIDE, "--accept-order", "-n", folder=str(tmp_path))
+    assert "--accept-order needs --like" in done.err
+    monkeypatch.setitem(sys.modules, "h5py", None)
+    (tmp_path / "t.weights.h5").write_bytes(b"")
+    with pytest.raises(UnsupportedError, match=r"pip install 'ckpttool\[h5\]'"):
+        ct.export(GUIDE, tmp_path / "x.weights.h5", like=tmp_path / "t.weights.h5")
 
 
 def test_damage_leaves_no_file(tmp_path: Path) -> None:

@@ -47,7 +47,6 @@ def _once(option: str, pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
 @options.path_argument("source", metavar="SRC")
 @click.option(
     "--set",
-    "settings_given",
     metavar="NAME=VALUE",
     multiple=True,
     type=options.TensorName(),
@@ -55,7 +54,6 @@ def _once(option: str, pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
 )
 @click.option(
     "--cast",
-    "casts",
     metavar="PATTERN=DTYPE",
     multiple=True,
     type=options.TensorName(),
@@ -68,7 +66,6 @@ def _once(option: str, pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
 )
 @click.option(
     "--graft",
-    "grafts",
     metavar="OTHER:SCOPE=SCOPE",
     multiple=True,
     help="Take the tensors below a scope of another checkpoint.",
@@ -79,10 +76,10 @@ def _once(option: str, pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
 def command(
     settings: options.Settings,
     source: str,
-    settings_given: tuple[str, ...],
-    casts: tuple[str, ...],
+    set: tuple[str, ...],
+    cast: tuple[str, ...],
     saturate: bool,
-    grafts: tuple[str, ...],
+    graft: tuple[str, ...],
     destination: Destination,
     format: str,
 ) -> None:
@@ -91,13 +88,13 @@ def command(
     All edits apply to the original, in any order. Other tensors keep their bytes; data shards are
     linked where possible, else copied, and new values go to a data shard of their own.
     """
-    if not (settings_given or casts or grafts):
+    if not (set or cast or graft):
         options.refuse_misuse(NOTHING_TO_EDIT)
     values: dict[str, Given] = {}
-    for name, text in _once("--set", map(parse_setting, settings_given)).items():
+    for name, text in _once("--set", map(parse_setting, set)).items():
         values[name] = Path(text) if text.endswith(_NPY) else TypedValue(text)
-    dtypes = _once("--cast", map(parse_cast, casts))
-    graft = [parse_graft(text) for text in grafts]
+    dtypes = _once("--cast", map(parse_cast, cast))
+    grafts = [parse_graft(text) for text in graft]
 
     def one(ckpt: Checkpoint, how: Writing) -> Outcome:
         return edit(
@@ -106,7 +103,7 @@ def command(
             set=values,
             cast=dtypes,
             saturate=saturate,
-            graft=graft,
+            graft=grafts,
             **how,
         )
 

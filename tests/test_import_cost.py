@@ -126,6 +126,12 @@ def test_the_other_format_stays_out() -> None:
 
 
 @needs_command
+def test_matching_needs_no_values() -> None:
+    found = imported(COMMAND, "match", OBJECTS, OBJECTS)
+    assert found & {"numpy", "ml_dtypes", "rich", "cramjam", "tensorflow", "google"} == set()
+
+
+@needs_command
 def test_ls_of_v1_needs_no_values() -> None:
     """Only who reads values needs numpy."""
     single = os.path.join(fixtures.FIXTURES, "v1/tf1.15/dtypes/vector")

@@ -26,6 +26,8 @@ EXAMPLES = (
     ("ckpt match ckpts model.lock.json --read", "Compare with a lock file."),
     ("ckpt match ckpts saved_model --json", "The whole answer, for programs."),
 )
+# Rows have no place for the verdict and what to do: with -v, both go to stderr.
+_WITHOUT_VERDICT = ("plain", "csv", "markdown", "names")
 
 
 @options.command("match", examples=EXAMPLES)
@@ -95,6 +97,9 @@ def command(
             everything=all,
             named=settings.verbosity > 0,
         )
+        if format in _WITHOUT_VERDICT:
+            for line in render.brief_lines(found, found.advice):
+                settings.note(line)
     passed = found.verdict.existing_objects_matched if partial else found.verdict.consumed
     return DONE if passed else NEGATIVE
 

@@ -257,6 +257,14 @@ def test_rows() -> None:
     assert "\ntaken " in table and "optimizer/{beta_1 (edge)," in table
 
 
+def test_rows_with_the_verdict_beside_them() -> None:
+    done = run("match", CKPTS, "model", "-v")
+    assert done.out == run("match", CKPTS, "model").out
+    told = done.err.splitlines()
+    assert "does not load whole: 8 of 14 values are taken" in told[2]
+    assert f"again: ckpt rename {CKPTS} net=model -o NEW; ckpt match NEW model" in told[3]
+
+
 def test_names_that_a_shell_would_change(tmp_path: Path) -> None:
     strange = "it's $HOME; *=x"
     one, other = train.Module(), train.Module()

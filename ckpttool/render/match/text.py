@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TextIO, cast
 
 from ckpttool.objects.keys import VARIABLE_VALUE
@@ -79,6 +79,14 @@ def match_document(
         "ignored": ignored,
         "advice": [{"text": each.text, "commands": each.commands} for each in advice],
     }
+
+
+def brief_lines(plan: RestorePlan, advice: Sequence[MatchAdvice]) -> Iterator[str]:
+    """Yield the verdict, and what to do, in a line each."""
+    word, _, rest = _sentence(plan)
+    yield f"{plan.source.prefix} {word} {rest}"
+    for each in advice:
+        yield " ".join((each.text, "; ".join(each.commands))).rstrip()
 
 
 class _PlanText:

@@ -258,7 +258,11 @@ class ExportWriter:
             opened = OpenFolder(folder)
         except OSError as error:
             raise file_error(error, folder) from error
-        left = [name for name in sorted(names) if not opened.remove(name)]
+        # The index first: without it no reader opens the others, and with it they are needed.
+        left = [name for name in sorted(names) if name.endswith(INDEX_ENDING)]
+        left = [name for name in left if not opened.remove(name)]
+        others = () if left else sorted(names)
+        left += [name for name in others if not opened.remove(name)]
         opened.close()
         sync_folder(folder)
         if left:

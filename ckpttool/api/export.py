@@ -409,6 +409,9 @@ def exporting_misuse(
     if form is None and not like and (path is not None or streamed):
         endings = quoted((*(each.ending for each in FILE_FORMATS.values()), H5_ENDING))
         return f"the format is not clear: give {{to}}, or an output that ends in {endings}"
+    said = None if path is None else format_of_path(path)
+    if form is not None and said not in (form, None):
+        return f"an output that ends in '{said.ending}' says something else than {{to}}"
     form = form or SAFETENSORS
     if kinds and all_kinds:
         return "{kinds} and {all_kinds} contradict each other"

@@ -151,13 +151,14 @@ class StagedFile:
                 stays until the set is done.
 
         Raises:
-            DestinationError: the name is taken.
+            DestinationError: the name is taken, or by what is no file.
             ChangedError: somebody put another file under the name meanwhile.
         """
         folder, (now, then) = self._folder, self.names
         self._named = True  # beforehand: an interrupt may come right after
         try:
             if replace:
+                self._refuse_special(folder.status(then))
                 folder.rename(now, then)
             else:
                 self._take_free_name()
@@ -169,6 +170,12 @@ class StagedFile:
             raise file_error(error, self.path) from error
         if not self.has_name():
             raise ChangedError("another process replaced the file", path=self.path)
+
+    def _refuse_special(self, found: os.stat_result | None) -> None:
+        """Refuse to replace a device, a pipe or the like; a link is replaced itself."""
+        if found is not None and not stat.S_ISREG(found.st_mode) | stat.S_ISLNK(found.st_mode):
+            self._named = False
+            raise DestinationError("it is not a file", path=self.path)
 
     def _take_free_name(self) -> None:
         folder, (now, then) = self._folder, self.names

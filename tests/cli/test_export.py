@@ -307,6 +307,7 @@ def test_places_that_are_refused(tmp_path: Path, every: str) -> None:
         (tmp_path / "a" / "b" / "x.npz", (), "no such folder"),
         (tmp_path / "there.npz" / "x.npz", (), "not a folder"),
         (own, ("--force", "--to", "npz"), "file of the source"),
+        (tmp_path / "x.npy", ("--to", "npz"), "ends in '.npy' says something else than --to"),
         (tmp_path / "x.h5", (), "format is not clear"),
         ("", (), "format is not clear"),
         ("-", (), "format is not clear"),

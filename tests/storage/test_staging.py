@@ -138,6 +138,17 @@ def test_what_is_no_file_is_not_replaced_either(tmp_path: Path, kind: str) -> No
     assert os.listdir(tmp_path) == [NAMES[0]]
 
 
+def test_a_device_or_a_pipe_is_never_replaced(tmp_path: Path) -> None:
+    """As root, `--force` would put a file in the place of /dev/null."""
+    path = tmp_path / "m.index"
+    os.mkfifo(path)
+    with StagedFiles() as staged:
+        write_all(staged, tmp_path)
+        with pytest.raises(DestinationError, match="not a file"):
+            staged.commit(replace_last=True)
+    assert path.is_fifo() and sorted(os.listdir(tmp_path)) == ["m.index"]
+
+
 def test_the_last_file_can_replace_another(tmp_path: Path) -> None:
     (tmp_path / NAMES[-1]).write_bytes(b"old")
     with StagedFiles() as staged:

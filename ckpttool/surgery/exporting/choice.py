@@ -34,6 +34,8 @@ def choose_tensors(plan: Plan, selector: Selector, *, all_kinds: bool = False) -
         SelectionError: a pattern selects nothing, or nothing of the wanted kinds.
         CorruptError: the entry of a selected tensor is damaged.
     """
+    if not plan.tensors:
+        raise SelectionError("there are no tensors to export", path=plan.source.prefix)
     wanted = selector.kinds or (frozenset() if all_kinds else WEIGHT_KINDS)
     patterns = Selector.of(selector.steps)
     named = patterns.choose([Listed(planned_names(plan), plan.source)]).chosen

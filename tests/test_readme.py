@@ -52,7 +52,7 @@ def test_commands_run_in_turn(tmp_path: Path) -> None:
     for line in COMMANDS:
         before = set(tmp_path.iterdir())
         done = ckpt(*shlex.split(line)[1:], folder=str(tmp_path))
-        told = (0, 1) if line.startswith("ckpt diff ") else (0,)
+        told = (0, 1) if line.startswith(("ckpt diff ", "ckpt match ")) else (0,)
         assert done.code in told, (line, done.err)
         assert examples.is_quiet(line, done.err), (line, done.err)
         made = [path for path in set(tmp_path.iterdir()) - before if path.is_file()]
@@ -64,6 +64,12 @@ def test_output_is_shown_as_it_is(line: str, shown: str, tmp_path: Path) -> None
     """What a terminal of 80 columns shows without colour."""
     examples.make(tmp_path)
     assert on_terminal(line, tmp_path) == shown
+
+
+def test_the_picture_is_what_the_command_draws(tmp_path: Path) -> None:
+    examples.make(tmp_path)
+    done = ckpt("ls", "ckpts", "--tree", "--format", "markdown", folder=str(tmp_path))
+    assert done.out == f"```mermaid\n{blocks('mermaid')[0]}```\n"
 
 
 def on_terminal(line: str, folder: Path) -> str:

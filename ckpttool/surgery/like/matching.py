@@ -9,6 +9,7 @@ from ckpttool.checkpoint.kinds.slots import MOMENTUM, slot_groups
 from ckpttool.checkpoint.nearest import listed, nearest_names, quoted
 from ckpttool.errors import KeyCollisionError, SelectionError
 from ckpttool.objects.keys import VARIABLE_VALUE
+from ckpttool.surgery.like.notes import SCALED_MOMENTUM
 from ckpttool.surgery.like.places import COUNTERS, Place, Places
 from ckpttool.surgery.plan import Plan, PlannedTensor, Reason
 
@@ -157,10 +158,7 @@ class Matching:
                     self._take(key, place, "slot")
                     scaled |= fitting[0].keras and group.numbered and MOMENTUM in group.families
         if scaled:
-            self._notes.append(
-                "momentum is carried over as it is, but Keras keeps it multiplied by the negative "
-                "learning rate: the first steps of further training will differ"
-            )
+            self._notes.append(SCALED_MOMENTUM)
 
     def by_roles(self) -> None:
         """Place the step, and what else optimizers keep, where there is one place for it."""

@@ -17,6 +17,8 @@ from typing import NamedTuple
 from ckpttool.surgery.like.sides import MatchSide
 
 _NUMBERED = re.compile(r"(.+?)_(\d{1,9})\Z", re.DOTALL)
+# What TensorFlow and Keras call variables that the program gives no name.
+_MADE_UP = (("Variable",), ("variable",))
 _Stem = tuple[str, ...]
 
 
@@ -45,8 +47,13 @@ def name_stem(name: str) -> tuple[_Stem, tuple[int, ...]]:
 
 
 def alike_but_for_numbers(one: str, other: str) -> bool:
-    """Tell whether two names are the same but for numbers, or for scopes before one of them."""
+    """Tell whether two names are the same but for numbers, or for scopes before one of them.
+
+    A name that the program did not give says nothing against it.
+    """
     ours, theirs = name_stem(one)[0], name_stem(other)[0]
+    if ours in _MADE_UP or theirs in _MADE_UP:
+        return True
     return ours == theirs or _ends(ours, theirs) or _ends(theirs, ours)
 
 
@@ -75,8 +82,9 @@ def _by_stem(side: MatchSide, keys: Sequence[str]) -> dict[_Stem, list[str]]:
     found: dict[_Stem, list[str]] = {}
     for key in keys:
         held = side.held[key]
-        if held.full_name:
-            found.setdefault((held.part, *name_stem(held.full_name)[0]), []).append(key)
+        stem = name_stem(held.full_name)[0]
+        if held.full_name and stem not in _MADE_UP:
+            found.setdefault((held.part, *stem), []).append(key)
     return found
 
 

@@ -12,6 +12,10 @@ from ckpttool.surgery.plan import Plan, PlannedTensor
 
 # TensorFlow's `restore` creates this variable itself, and needs its value.
 SAVE_COUNTER = attribute_key("save_counter")
+SCALED_MOMENTUM = (
+    "momentum is carried over as it is, but Keras keeps it multiplied by the negative learning "
+    "rate: the first steps of further training will differ"
+)
 _SHOWN = 5
 
 

@@ -11,9 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import starmap
 
+from ckpttool.checkpoint.kinds.slots import MOMENTUM
 from ckpttool.checkpoint.nearest import listed, nearest_names, quoted
 from ckpttool.errors import KeyCollisionError, SelectionError, SurgeryError
 from ckpttool.surgery.like.naming import alike_but_for_numbers, name_stem, pairs_by_name
+from ckpttool.surgery.like.notes import SCALED_MOMENTUM
 from ckpttool.surgery.like.optimizers import AVERAGE, COUNTER, paired_states
 from ckpttool.surgery.like.places import Place, Places
 from ckpttool.surgery.like.sides import Held, MatchSide, bare
@@ -51,11 +53,10 @@ class ObjectMatching:
         self.notes: list[str] = []
         self._plan = plan
         self._places = places
-        tensors = [tensor for tensor in plan.tensors if tensor.damage is None]
         self._ours = MatchSide(
             plan.graph,
-            {tensor.key: tensor for tensor in tensors},
-            {tensor.key: plan.kinds[tensor.source_key] for tensor in tensors},
+            {tensor.key: tensor for tensor in plan.tensors},
+            {tensor.key: plan.kinds[tensor.source_key] for tensor in plan.tensors},
         )
         reference = places.reference
         self._theirs = MatchSide(places.graph, reference.entries, reference.graph_kinds)
@@ -147,6 +148,9 @@ class ObjectMatching:
         pairs, doubtful = paired_states(self._ours.optimizers, self._theirs.optimizers, self._nodes)
         for one, other in pairs:
             alike = one.may_be(other)
+            scaled = (COUNTER in one.hypers) != (COUNTER in other.hypers)
+            if scaled and alike and MOMENTUM in one.families and one.slots and other.slots:
+                self.notes.append(SCALED_MOMENTUM)
             for (variable, name), key in one.slots.items():
                 place = other.slots.get((self._nodes.get(variable, -1), name))
                 if place is not None and (alike or name == AVERAGE):

@@ -23,7 +23,14 @@ from ckpttool.surgery.like.matching import Matching
 from ckpttool.surgery.like.notes import SAVE_COUNTER, places_left, tensors_left
 from ckpttool.surgery.like.objects import ObjectMatching
 from ckpttool.surgery.like.places import Place, Places
-from ckpttool.surgery.plan import AddedTensor, EmptyPlace, Placement, Plan, PlannedTensor
+from ckpttool.surgery.plan import (
+    AddedTensor,
+    EmptyPlace,
+    Placement,
+    Plan,
+    PlannedTensor,
+    refuse_damage,
+)
 from ckpttool.surgery.values import StoredValue, int64_value
 
 _NO_RULES: Mapping[str, str] = {}
@@ -122,6 +129,7 @@ def _of_objects(
     plan: Plan, places: Places, rules: Mapping[str, str], *, by_order: bool
 ) -> ObjectMatching:
     """Return what becomes of the tensors of an object-based plan."""
+    refuse_damage(plan)  # a damaged tensor has no shape to go by, and must not get lost
     matching = ObjectMatching(plan, places)
     matching.by_rules(rules)
     matching.by_paths()

@@ -177,6 +177,15 @@ def test_scopes_before_names(tmp_path: Path) -> None:
     assert went(plan) == {f"a/{at}/w": f"b/{at}/w" for at in range(3)}
 
 
+def test_names_that_nobody_gave(tmp_path: Path) -> None:
+    """TensorFlow calls everything "Variable": that says neither yes nor no."""
+    ours, theirs = {"a": {"w": V, "b": V}}, {"a": {"w": V}, "c": {"b": V}}
+    names = ({"a/w": "Variable", "a/b": "Variable_1"}, {"a/w": "Variable_1", "c/b": "Variable"})
+    plan = pair(tmp_path, ours, theirs, names=names)
+    assert went(plan) == {"a/w": "a/w", "a/b": "c/b"}
+    assert reasons(plan) == {"a/w": "path", "a/b": "shape"}
+
+
 def test_shapes(tmp_path: Path) -> None:
     """A shape that is there once tells the place, and that the place of its neighbours."""
     ours = {"old": {"one": {"w": V, "b": V}, "two": {"w": V, "b": V}}, "odd": V}
@@ -378,6 +387,22 @@ def test_slots_of_other_optimizers_are_left(tmp_path: Path) -> None:
     )
     plan = pair(tmp_path, tree, tree, values=(values, values), slots=slots)
     assert set(went(plan)) == {"w", "opt/iter", "opt/decay"}
+
+
+@pytest.mark.parametrize("back", [False, True])
+def test_momentum_of_tensorflow_1(tmp_path: Path, back: bool) -> None:
+    keras = {"w": V, "opt": {"iter": V, "decay": V}}
+    values = {"opt/iter": STEP, "opt/decay": RATE}
+    sides: tuple[Tree, Tree] = (
+        (keras, {"w": V, "opt": {}}) if back else ({"w": V, "opt": {}}, keras)
+    )
+    slots = ([("opt", "w", "momentum")],) * 2
+    plan = pair(
+        tmp_path, *sides, values=(values, {}) if back else ({}, values), slots=(slots[0], slots[1])
+    )
+    assert any("negative learning rate" in note for note in plan.notes)
+    plan = pair(tmp_path, keras, keras, values=(values, values), slots=(slots[0], slots[1]))
+    assert plan.notes == ()
 
 
 LEGACY = "v2/tf2.21/guide_legacy_adam/tf_ckpts/ckpt-5"

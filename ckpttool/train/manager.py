@@ -23,7 +23,7 @@ from ckpttool.train.options import CheckpointOptions
 # Of a state file that the system does not tell about.
 _UNKNOWN: Identity = (-1, -1, -1, -1)
 # How long, in seconds, a save waits for others who write to the folder.
-_PATIENCE = 2.0
+_PATIENCE = 0.5
 
 
 class CheckpointManager:

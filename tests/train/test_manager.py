@@ -12,6 +12,7 @@ import pytest
 from ckpttool.checkpoint.retention import delete_checkpoint, plan_sweep
 from ckpttool.checkpoint.state import CheckpointState, read_state, write_state
 from ckpttool.errors import CkptError, DestinationError, FileAccessError, UntrackableError
+from ckpttool.storage.locks import locked_folder
 from ckpttool.train import manager as manager_module
 from ckpttool.train.checkpoint import Checkpoint
 from ckpttool.train.manager import CheckpointManager
@@ -220,6 +221,30 @@ def test_sweeps(count: int | None, hours: float | None, deleted: str, preserved:
     assert "".join(sweep.active) == "".join(
         name for name in active if name not in deleted + preserved
     )
+
+
+def test_a_lock_that_others_hold_stops_no_trainer(tmp_path: Path) -> None:
+    manager = CheckpointManager(program(), tmp_path, 1)
+    manager.save()
+    with locked_folder(str(tmp_path)):
+        assert manager.save() == str(tmp_path / "ckpt-2")
+    assert prefixes(tmp_path) == ["ckpt-2"]
+    assert read_state(str(tmp_path)).model_checkpoint_path == "ckpt-2"
+
+
+def test_a_link_leads_out_of_the_folder(tmp_path: Path) -> None:
+    outside = Checkpoint(v=Variable(1.0)).write(tmp_path / "mine" / "ckpt-1")
+    folder = tmp_path / "run"
+    ckpt = program()
+    CheckpointManager(ckpt, folder, 2).save()
+    (folder / "sub").symlink_to(tmp_path / "mine")
+    write_state(
+        str(folder / "checkpoint"),
+        CheckpointState("ckpt-1", ("sub/ckpt-1", "ckpt-1"), (5.0, 6.0), 1.0),
+    )
+    CheckpointManager(ckpt, folder, 1).save()
+    assert Path(outside + ".index").exists()
+    assert prefixes(folder) == ["ckpt-2"]
 
 
 def test_in_the_background(tmp_path: Path) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any, TextIO
 
 from ckpttool.api.answer import Answer
 from ckpttool.checkpoint.open import Checkpoint, opened
+from ckpttool.query.check.lock import Lock
 from ckpttool.query.match.advice import MatchAdvice, advise
 from ckpttool.query.match.ignoring import ignore_in_plan
 from ckpttool.query.match.plan import MatchMode, RestorePlan
@@ -16,9 +18,6 @@ from ckpttool.render.console import Terminal
 from ckpttool.render.jsonout import plain
 from ckpttool.render.match.text import match_document, write_match
 from ckpttool.storage.paths import StrPath
-
-if TYPE_CHECKING:
-    from ckpttool.query.check.lock import Lock
 
 
 @dataclass(frozen=True, repr=False)
@@ -75,6 +74,7 @@ def match(
         ignore: patterns of tensors that count on neither side.
 
     Raises:
+        TypeError: the target is an object of this process.
         SelectionError: a pattern selects nothing.
         CkptError: one of them cannot be read.
 
@@ -84,6 +84,11 @@ def match(
     >>> [(rule.old, rule.new) for rule in found.suggestions]
     [('net', 'model')]
     """
+    if not isinstance(target, str | os.PathLike | Checkpoint | Lock):
+        raise TypeError(
+            f"the target is {type(target).__name__}, not a path; objects of this process are for "
+            "ckpttool.train.restore_plan"
+        )
     with opened(source) as ckpt:
         plan = restore_plan(ckpt, target, mode=mode, skip_slots=skip_slots)
         patterns = (ignore,) if isinstance(ignore, str) else ignore

@@ -291,6 +291,8 @@ def test_the_twin() -> None:
         str(found)
         in run("match", CKPTS, "model", "--ignore", "optimizer/iter", "--format", "table").out
     )
+    with pytest.raises(TypeError, match=r"train\.restore_plan"):
+        ckpttool.match(CKPTS, train.Module())
     with pytest.raises(ValueError, match="mode"):
         ckpttool.match(CKPTS, "model", mode="write")  # type: ignore[arg-type]
 

@@ -270,8 +270,9 @@ def export(
             draft = draft_for_torch(ckpt, _keys(plan))
         plan, named = _name(plan, names, draft, rules, skip_unmatched=skip_unmatched)
         if draft is not None and write_map is not None:
-            plan = plan.with_notes(*draft.notes)
             _save(draft.text, write_map, force=force)
+            place = path_text(write_map) if isinstance(write_map, (str, os.PathLike)) else "map"
+            plan = plan.with_notes(f"{place}: {draft.notes[0]}", *draft.notes[1:])
         if template is not None:
             require_filled(template, named.values())
         if cast:  # its notes are for who restores a checkpoint

@@ -7,6 +7,7 @@ shapes. If several have the same shapes, only their order tells them apart.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -50,6 +51,12 @@ class _Layer:
         """What its author may have called it."""
         scopes = (name.rpartition("/")[0] for each, _ in self.variables for name in each.names)
         return {scope.rpartition("/")[2].lstrip("_") for scope in scopes}
+
+    @property
+    def attributes(self) -> set[str]:
+        """The names of attributes on the way to it."""
+        paths = (path for each, _ in self.variables for path in each.paths)
+        return {part.lstrip("_") for path in paths for part in path.split("/")[:-1]}
 
 
 class _Pair(NamedTuple):
@@ -123,6 +130,10 @@ def _pair(ours: Sequence[_Layer], template: KerasTemplate) -> tuple[list[_Pair],
         of_theirs = [each for each in open_layers if _signature(each) == signature]
         if len(of_ours) != len(of_theirs):
             continue
+        for one, other in _by_attributes(of_ours, of_theirs):
+            pairs.append(_Pair(one, other, _BY_NAME))
+            of_ours.remove(one)
+            of_theirs.remove(other)
         to, rule = (pairs, _BY_SHAPES) if len(of_ours) == 1 else (doubtful, _BY_ORDER)
         of_ours.sort(key=lambda each: each.place)
         to += [_Pair(a, b, rule) for a, b in zip(of_ours, of_theirs, strict=True)]
@@ -139,6 +150,33 @@ def _pair(ours: Sequence[_Layer], template: KerasTemplate) -> tuple[list[_Pair],
             path=template.path,
         )
     return pairs, doubtful
+
+
+def _by_attributes(
+    ours: Sequence[_Layer], theirs: Sequence[KerasLayer]
+) -> list[tuple[_Layer, KerasLayer]]:
+    """Pair layers of the same shapes by names of attributes on the way to them, as far as unique.
+
+    The way to the layers of a bidirectional one, such as `forward_layer`, tells them apart.
+    """
+    ways = [_attributes(each) for each in theirs]
+    common = frozenset.intersection(*ways)
+    pairs = []
+    for layer, way in zip(theirs, ways, strict=True):
+        wanted = way - common
+        found = [each for each in ours if wanted <= each.attributes]
+        if wanted and len(found) == 1 and sum(other >= wanted for other in ways) == 1:
+            pairs.append((found[0], layer))
+    # One of ours may seem to be several of theirs.
+    once = Counter(id(each) for each, _ in pairs)
+    return [pair for pair in pairs if once[id(pair[0])] == 1]
+
+
+def _attributes(layer: KerasLayer) -> frozenset[str]:
+    """Return the parts of the path of a group that are no names of classes."""
+    parts = layer.path.split("/")
+    named = zip(("", *parts), parts, strict=False)
+    return frozenset(part.lstrip("_") for above, part in named if "layers" not in (above, part))
 
 
 def _variables(pair: _Pair) -> list[tuple[LayerVariable, str, str]]:

@@ -186,6 +186,8 @@ def map_tensors(
         if at not in used:
             near = nearest_names(rule.old, names) if isinstance(rule, MoveRule) else []
             hint = f"; nearest: {quoted(near)}" if near else ""
+            if isinstance(rule, MoveRule) and rule.new in ckpt:
+                hint = "; the map leads to names of this checkpoint, not from them"
             raise SelectionError(f"the rule '{rule.text}' matches nothing{hint}", path=ckpt.prefix)
     return found
 

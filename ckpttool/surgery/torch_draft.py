@@ -112,6 +112,7 @@ class LayerVariable:
         name: the name that says most of it.
         names: all its names.
         holders: the objects that have it as a variable of a layer, in an object-based checkpoint.
+        paths: its object paths.
     """
 
     key: str
@@ -119,6 +120,7 @@ class LayerVariable:
     name: str
     names: tuple[str, ...]
     holders: tuple[int, ...] = ()
+    paths: tuple[str, ...] = ()
 
     @property
     def scope(self) -> str:
@@ -254,7 +256,7 @@ def layer_variable(ckpt: Checkpoint, key: str) -> LayerVariable:
         spoken = telling or [path for path in paths if not _leaf(path).isdigit()]
         found = (graph.node_at(path.rpartition("/")[0]) for path in spoken)
         holders = {node_id for node_id in found if node_id is not None}
-    return LayerVariable(key, shape, name, names, tuple(sorted(holders)))
+    return LayerVariable(key, shape, name, names, tuple(sorted(holders)), tuple(paths))
 
 
 def _names(ckpt: Checkpoint, name: str, key: str) -> bool:

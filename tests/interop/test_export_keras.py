@@ -56,7 +56,16 @@ def equal_layers(keras: Any) -> Any:
     )
 
 
-MODELS: tuple[Callable[[Any], Any], ...] = (sequential, functional, nested, equal_layers)
+def recurrent(keras: Any) -> Any:
+    """Both directions have the same shapes, and so have query, key and value."""
+    layers = keras.layers
+    start = keras.Input((6, 6, 3))
+    x = layers.Bidirectional(layers.GRU(3, return_sequences=True))(layers.Reshape((6, 18))(start))
+    x = layers.Add()([x, layers.MultiHeadAttention(2, 6)(x, x)])
+    return keras.Model(start, layers.Dense(2)(layers.Flatten()(x)))
+
+
+MODELS: tuple[Callable[[Any], Any], ...] = (sequential, functional, nested, recurrent, equal_layers)
 IMAGES = np.random.default_rng(5).normal(size=(3, 6, 6, 3)).astype(np.float32)
 
 

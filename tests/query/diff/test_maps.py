@@ -108,6 +108,9 @@ def test_a_map_must_fit(home: Path) -> None:
     write_map(home, [{"from": "net/kern", "to": "x"}])
     with pytest.raises(SelectionError, match="matches nothing; nearest: 'net/kernel'"):
         compare(home)
+    write_map(home, LINES)
+    with pytest.raises(SelectionError, match="the map leads to names of this checkpoint"):
+        ckpttool.diff(str(home / "b"), str(home / "a"), map=home / "m.json")
 
 
 def test_objects_against_names(tmp_path: Path) -> None:

@@ -286,7 +286,8 @@ def _in_folder(typed: str, *, within: bool) -> Location:
     if len(files) == 1 and (arrays := format_by_name(files[0])):
         return _arrays(typed, os.path.join(typed, files[0]), arrays)
     if files and not _checkpoints_below(typed):
-        raise NotFoundError(f"the folder has several; name one: {listed(files)}", path=typed)
+        names = listed(os.path.join(typed, name) for name in files)
+        raise NotFoundError(f"several files of arrays in the folder; name one: {names}", path=typed)
     raise MissingFileError(f"no checkpoint in the folder{_folder_hint(typed)}", path=typed)
 
 

@@ -48,7 +48,11 @@ def array_files(folder: str) -> list[str]:
         names = sorted(os.listdir(folder or os.curdir))
     except (OSError, ValueError):
         return []
-    found = [name for name in names if format_by_name(name) not in (None, "npy")]
+    found = [
+        name
+        for name in names
+        if format_by_name(name) not in (None, "npy") and os.path.isfile(os.path.join(folder, name))
+    ]
     lists = [name for name in found if name.endswith(SHARD_LIST_SUFFIX)]
     stems = tuple(name.removesuffix(SHARD_LIST_SUFFIX) + "-" for name in lists)
     return [

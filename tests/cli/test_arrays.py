@@ -144,7 +144,11 @@ def test_folders(tmp_path: Path) -> None:
     save_file(ARRAYS, tmp_path / "model.fp16.safetensors")
     done = ckpt("ls", str(tmp_path))
     assert done.code == 2 and done.err.count("\n") == 1
-    assert "several; name one: 'model.fp16.safetensors', 'model.safetensors'" in done.err
+    names = [f"'{tmp_path / name}'" for name in ("model.fp16.safetensors", "model.safetensors")]
+    assert f"several files of arrays in the folder; name one: {', '.join(names)}" in done.err
+    os.unlink(tmp_path / "model.fp16.safetensors")
+    os.mkdir(tmp_path / "model.fp16.safetensors")  # a folder is none of them
+    assert ckpt("ls", str(tmp_path), "--format", "names").out == "net/b\nnet/w\n"
     ckpttool.save_checkpoint(str(tmp_path / "ckpt-1"), {"a": np.zeros(1)})
     assert ckpt("ls", str(tmp_path), "--format", "names").out == "a\n"
 

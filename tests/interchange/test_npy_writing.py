@@ -26,6 +26,10 @@ def outgoing(name: str, array: np.ndarray) -> Outgoing:
     return Outgoing(name, dtype_of_array(array), array.shape, chunks)
 
 
+@pytest.mark.skipif(
+    not hasattr(np.lib.format, "GROWTH_AXIS_MAX_DIGITS"),
+    reason="older NumPy leaves no room in a header for a first dimension that grows",
+)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_numpy_writes_the_same_bytes(shape: tuple[int, ...]) -> None:
     told = 0

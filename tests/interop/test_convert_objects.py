@@ -44,8 +44,11 @@ def check_goes_on(source: Trained, twin: Trained) -> None:
         assert np.allclose(ours, theirs, rtol=1e-5, atol=CLOSE), label
 
 
-@pytest.mark.parametrize(("old", "new"), WAYS, ids=str)
-@pytest.mark.parametrize("model", ["plain", "nested", "recurrent", "subclassed"])
+@pytest.mark.parametrize(
+    ("model", "old", "new"),
+    [(model, *way) for model in ("plain", "nested") for way in WAYS]
+    + [(model, *way) for model in ("recurrent", "subclassed") for way in WAYS[1::2]],
+)
 def test_models(tf: Any, tmp_path: Path, model: str, old: str, new: str) -> None:
     source = trained(tf, old, model, "adam", steps=2, before=3)
     twin = trained(tf, new, model, "adam", steps=1)

@@ -12,7 +12,7 @@ import pytest
 import ckpttool
 from ckpttool import train
 from ckpttool.query.match.plan import RestorePlan
-from tests.interop.match_pairs import NAMED, PAIRS, Pair, context, keras_program
+from tests.interop.match_pairs import NAMED, PAIRS, Pair, context, keras_program, tensors
 from tests.support import fixtures
 from tests.support.command import ckpt
 
@@ -122,6 +122,13 @@ def test_after_the_suggestions_all_is_consumed(name: str, k: Any, tmp_path: Path
     program.restore(str(tmp_path / "renamed")).assert_consumed()
     again = train.restore_plan(tmp_path / "renamed", tmp_path / "fresh")
     assert again.verdict.consumed and not again.suggestions
+
+
+def test_names_of_tensors_that_tensorflow_cannot_find(k: Any, tmp_path: Path) -> None:
+    """It looks for names of tensors with dots as if they were escaped once; here both are found."""
+    pair = Pair(tensors(**{"a.b": 1.0}), tensors(**{"a.b": 0.0}))
+    answer, plan, _, _ = restored(pair, k, tmp_path)
+    assert (answer, verdict(plan)) == ("missing", "cen")
 
 
 LOCKED = ("same", "renamed scope", "missing in the program", "other shape", "lists", "hollow")

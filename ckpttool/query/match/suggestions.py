@@ -16,6 +16,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ckpttool.objects.keys import OPTIMIZER_SLOT, split_path
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 _SLOT = f"/{OPTIMIZER_SLOT}/"
 # The counter belongs to the saving itself.
 _NEVER = "save_counter"
+# A leaf, or an optimizer, its path in the program, and how many tensors that is.
+_Pair = tuple[str, str, int]
 # The counters of older and newer optimizers, which take nothing else of each other: renaming one
 # helps nobody.
 _GENERATIONS = {"iter", "_iterations"}
@@ -146,8 +149,10 @@ def suggest(findings: Findings, exists: Callable[[str], bool]) -> list[RenameSug
         exists: whether the checkpoint has an object at a path.
     """
     here, there = _values_by_path(findings)
-    rules = _rules(here, there, (row.path for row in findings.matched), exists)
-    return _in_order([*rules, *_owner_rules(findings, rules)])
+    rules, pairs = _rules(here, there, (row.path for row in findings.matched), exists)
+    owners = _owner_rules(findings, rules)
+    pairs += [(rule.old, rule.new, rule.tensors) for rule in owners]
+    return _settled([*rules, *owners], pairs, exists)
 
 
 def suggest_names(
@@ -175,7 +180,7 @@ def suggest_names(
         )
 
     taken = (row.path for row in findings.matched)
-    return _in_order(_rules(here, there, taken, exists))
+    return _settled(*_rules(here, there, taken, exists), exists)
 
 
 def _values_by_path(findings: Findings) -> tuple[_Leaves, _Leaves]:
@@ -192,23 +197,80 @@ def _values_by_path(findings: Findings) -> tuple[_Leaves, _Leaves]:
     return here, there
 
 
-def _in_order(rules: list[RenameSuggestion]) -> list[RenameSuggestion]:
-    """Sort rules: the first that fits a name decides, so the longest come first."""
-    return sorted(rules, key=lambda rule: (-rule.old.count("/"), rule.old))
+def _without_collisions(
+    rules: list[RenameSuggestion], exists: Callable[[str], bool]
+) -> list[RenameSuggestion]:
+    """Leave out rules to paths to which something else comes, those of fewer tensors first."""
+    ordered = sorted(rules, key=lambda rule: (rule.new.count("/"), -rule.tensors, rule.old))
+    while True:
+        moves = _Moves(ordered)
+        kept: dict[str, RenameSuggestion] = {}
+        for rule in ordered:
+            if rule.new not in kept and not _meets_another(rule, kept, moves, exists):
+                kept[rule.new] = rule
+        if len(kept) == len(ordered):
+            return ordered
+        ordered = [*kept.values()]
+
+
+def _meets_another(
+    rule: RenameSuggestion,
+    kept: Mapping[str, RenameSuggestion],
+    moves: _Moves,
+    exists: Callable[[str], bool],
+) -> bool:
+    """Tell whether an object comes along with another rule to the path of this one."""
+    end = rule.new.rfind("/")
+    while end > 0:
+        above = kept.get(rule.new[:end])
+        if above is not None:
+            other = above.old + rule.new[end:]
+            if other != rule.old and moves.path(other) == rule.new and exists(other):
+                return True
+        end = rule.new.rfind("/", 0, end)
+    return False
+
+
+def _settled(
+    rules: list[RenameSuggestion], pairs: Sequence[_Pair], exists: Callable[[str], bool]
+) -> list[RenameSuggestion]:
+    """Return the rules that do something together, the longest first: the first that fits decides.
+
+    Args:
+        rules: what was found.
+        pairs: what each of them is for.
+        exists: whether the checkpoint has an object at a path.
+    """
+    while True:
+        rules = _without_collisions(rules, exists)
+        moves = _Moves(rules)
+        tensors: Counter[str] = Counter()
+        for old, new, count in pairs:
+            if moves.path(old) == new:
+                tensors[moves.rule(old)] += count
+        kept = [replace(rule, tensors=tensors[rule.old]) for rule in rules if tensors[rule.old]]
+        if len(kept) == len(rules):
+            return sorted(kept, key=lambda rule: (-rule.old.count("/"), rule.old))
+        rules = kept
 
 
 def _rules(
     here: _Leaves, there: _Leaves, taken: Iterable[str], exists: Callable[[str], bool]
-) -> list[RenameSuggestion]:
+) -> tuple[list[RenameSuggestion], list[_Pair]]:
     if not here or not there:
-        return []
+        return [], []
     source, target = _Tree(here), _Tree(there)
     source.keep(taken)
     for pair in (_pair_in_place, _pair_scopes, _pair_by_ends, _pair_contents):
         pair(source, target)
         if not any(source.leaves()) or not any(target.leaves()):
             break
-    return _Telling(source, exists).rules()
+    pairs = [
+        (leaf.path(), leaf.other.path(), len(leaf.content or ()))
+        for leaf in source.scopes
+        if leaf.other is not None
+    ]
+    return _Telling(source, exists).rules(), pairs
 
 
 def _find_forms(source: _Tree, target: _Tree) -> None:
@@ -361,7 +423,16 @@ class _Telling:
         return [RenameSuggestion(here.path(), there.path(), count) for here, there, count in found]
 
     def _can_move(self, scope: _Scope, other: _Scope) -> bool:
-        return not scope.stays and not self._exists(other.path())
+        if scope.stays or self._exists(other.path()):
+            return False
+        # What comes along must not come to an object that cannot take it: that would raise.
+        pairs = [(scope, other)]
+        while pairs:
+            here, there = pairs.pop()
+            if here.content != there.content and None not in (here.content, there.content):
+                return False
+            pairs += _of_one_name(here, there)
+        return True
 
 
 def _owner_rules(findings: Findings, rules: Iterable[RenameSuggestion]) -> list[RenameSuggestion]:
@@ -400,9 +471,19 @@ class _Moves:
         self._rules = {rule.old: rule.new for rule in rules}
         self._lengths = sorted({len(old) for old in self._rules}, reverse=True)
 
+    def rule(self, path: str) -> str:
+        """Return the scope of the rule for a path; empty without one."""
+        if path.count("/") >= len(self._lengths):
+            for length in self._lengths:
+                if path[length : length + 1] in ("", "/") and path[:length] in self._rules:
+                    return path[:length]
+            return ""
+        scope = path
+        while scope and scope not in self._rules:
+            scope = scope.rpartition("/")[0]
+        return scope
+
     def path(self, path: str) -> str:
         """Return a path after the rules."""
-        for length in self._lengths:
-            if path[length : length + 1] in ("", "/") and path[:length] in self._rules:
-                return self._rules[path[:length]] + path[length:]
-        return path
+        scope = self.rule(path)
+        return self._rules[scope] + path[len(scope) :] if scope else path

@@ -79,9 +79,10 @@ def cast(plan: Plan, dtypes: Mapping[str, str], *, saturate: bool = False) -> Pl
         target = _dtype(pattern, name)
         chosen = chosen_keys(plan, (pattern,))
         found = [tensors[key] for key in tensors if key in chosen]
-        same = [each for each in found if sort_of(each.dtype) == sort_of(target)]
+        sort = sort_of(target)
+        same = [each for each in found if sort_of(each.dtype) == sort]
         if same:
-            left |= dict.fromkeys(each.key for each in found if each not in same)
+            left |= dict.fromkeys(each.key for each in found if sort_of(each.dtype) != sort)
         elif not found:
             raise SelectionError(f"what '{pattern}' selects is dropped", path=plan.source.prefix)
         for tensor in same or found:

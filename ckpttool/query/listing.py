@@ -1,4 +1,4 @@
-"""The tensors of a checkpoint, from its index alone: no data shard is opened."""
+"""The tensors of a checkpoint, from its index or headers alone: no values are read."""
 
 from __future__ import annotations
 

@@ -115,11 +115,11 @@ class Source:
     Attributes:
         path: what was typed.
         prefix: of the checkpoint.
-        generation: `"V1"` or `"V2"`.
+        generation: `"V1"` or `"V2"`; `"safetensors"`, `"npz"` or `"npy"` for files of arrays.
         style: `"object"` or `"name"`.
-        shards: number of data shards by the index; of V1 the number of files.
-        byte_order: `"little"` or `"big"`; None for V1, where it has no meaning.
-        index_bytes: size of the index; None for V1, which has none.
+        shards: number of data shards by the index; where there is none, the number of files.
+        byte_order: `"little"` or `"big"`; None for anything but V2, where it has no meaning.
+        index_bytes: size of the index; None for anything but V2, which has none.
         data_bytes: size of the existing data shards, or files.
         missing_shards: names of the missing ones with tensors.
         names: of the tensors; they are no part of its JSON.

@@ -13,6 +13,7 @@ import ckpttool
 from ckpttool.checkpoint.locate import locate
 from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.errors import ChecksumError, CkptError, CorruptError, UnsupportedError
+from ckpttool.interchange import reader as reader_module
 from ckpttool.interchange.naming import ArrayFormat
 from ckpttool.interchange.reader import ArrayReader
 from ckpttool.interchange.safetensors import SAFETENSORS_CODES
@@ -87,6 +88,29 @@ def test_archives_of_numpy(save: Any, layout: str, tmp_path: Path) -> None:
             {key: ordered(each, "=") for key, each in expected.items()},
         )
         assert all(reader.check(key) == each.nbytes for key, each in expected.items())
+
+
+def test_compressed_arrays_in_fortran_order_are_turned_in_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    np.savez_compressed(tmp_path / "x.npz", a=np.ones((40, 50), order="F"))
+    monkeypatch.setattr(reader_module, "_MOST_TURNED", 10_000)
+    with (
+        ArrayReader(str(tmp_path / "x.npz"), "npz") as reader,
+        pytest.raises(UnsupportedError, match="16000 compressed bytes in Fortran order"),
+    ):
+        reader.read_region("a", (0, slice(None)))
+
+
+def test_large_arrays_in_fortran_order_come_in_boxes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    array = np.asfortranarray(np.arange(6000.0).reshape(20, 30, 10))
+    np.savez(tmp_path / "x.npz", a=array)
+    monkeypatch.setattr(reader_module, "_TURNED", 1000)
+    with ArrayReader(str(tmp_path / "x.npz"), "npz") as reader:
+        pieces = [bytes(each) for each in reader.chunks("a")]
+        assert len(pieces) > 40 and b"".join(pieces) == array.tobytes("C")
 
 
 def test_text(tmp_path: Path) -> None:

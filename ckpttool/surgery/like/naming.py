@@ -19,6 +19,8 @@ from ckpttool.surgery.like.sides import MatchSide
 _NUMBERED = re.compile(r"(.+?)_(\d{1,9})\Z", re.DOTALL)
 # What TensorFlow and Keras call variables that the program gives no name.
 _MADE_UP = (("Variable",), ("variable",))
+# A file may hold names of any length: scopes before more segments than these are not looked for.
+_DEEPEST = 32
 _Stem = tuple[str, ...]
 
 
@@ -95,7 +97,7 @@ def _endings_alike(
     shorter: dict[_Stem, list[tuple[bool, _Stem]]] = {}
     for mine, stems in ((True, ours), (False, theirs)):
         for part, *segments in stems:
-            for cut in range(len(segments) - 1):
+            for cut in range(max(len(segments) - _DEEPEST, 0), len(segments) - 1):
                 shorter.setdefault((part, *segments[cut:]), []).append((mine, (part, *segments)))
     pairs: dict[_Stem, set[_Stem]] = {}
     back: dict[_Stem, set[_Stem]] = {}

@@ -177,6 +177,12 @@ def test_scopes_before_names(tmp_path: Path) -> None:
     assert went(plan) == {f"a/{at}/w": f"b/{at}/w" for at in range(3)}
 
 
+def test_names_of_any_length(tmp_path: Path) -> None:
+    """Nothing here takes the square of a length that a file chooses."""
+    names = ({"a": "n_1/" * 100_000 + "w"}, {"b": "n/" * 100_000 + "v"})
+    assert went(pair(tmp_path, {"a": V}, {"b": V}, names=names)) == {"a": "b"}
+
+
 def test_names_that_nobody_gave(tmp_path: Path) -> None:
     """TensorFlow calls everything "Variable": that says neither yes nor no."""
     ours, theirs = {"a": {"w": V, "b": V}}, {"a": {"w": V}, "c": {"b": V}}

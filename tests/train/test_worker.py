@@ -38,7 +38,7 @@ def test_the_end_of_the_interpreter_waits(tmp_path: Path) -> None:
 def test_the_end_of_the_interpreter_tells_what_went_wrong(tmp_path: Path) -> None:
     (tmp_path / "ckpt-1.index").mkdir()
     done = run("ckpt.save('ckpt', options)", tmp_path)
-    assert "FileAccessError" in done.stderr
+    assert "DestinationError" in done.stderr
     assert "ckpt-1" in done.stderr
 
 

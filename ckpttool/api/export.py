@@ -29,7 +29,13 @@ from ckpttool.storage.locks import LOCK_TIMEOUT, Patience
 from ckpttool.storage.paths import StrPath, path_text
 from ckpttool.storage.work import Progress
 from ckpttool.surgery.edits.casting import cast as cast_tensors
-from ckpttool.surgery.exporting.choice import Naming, choose_tensors, name_by_map, name_tensors
+from ckpttool.surgery.exporting.choice import (
+    Naming,
+    choose_tensors,
+    name_by_map,
+    name_tensors,
+    notes_on_names,
+)
 from ckpttool.surgery.exporting.write import ExportOptions, ExportWriter
 from ckpttool.surgery.keras_draft import draft_for_keras, require_filled
 from ckpttool.surgery.maps import read_map_file
@@ -306,7 +312,8 @@ def _name(
         return replace(laid_out, notes=plan.notes), named
     if rules:
         return name_by_map(plan, rules, skip_unmatched=skip_unmatched)
-    return plan, name_tensors(plan, names)
+    named = name_tensors(plan, names)
+    return plan.with_notes(*notes_on_names(plan, named)), named
 
 
 def _save(text: str, place: StrPath | TextIO, *, force: bool) -> None:

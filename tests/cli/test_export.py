@@ -189,6 +189,15 @@ def test_names(tmp_path: Path) -> None:
     assert done.code == 2 and "records no variable name of 'iterator" in done.err
 
 
+def test_paths_that_say_nothing() -> None:
+    keras = os.path.join(FIXTURES, "v2/tf2.21/keras3_adam/ckpt-1")
+    done = ckpt("export", keras, "-n")
+    assert "'optimizer/_trainable_variables/0'" in done.err and "--names variable" in done.err
+    done = ckpt("export", keras, "--names", "variable", "-n")
+    assert done.code == 0 and "by the list" not in done.err
+    assert "by the list" not in ckpt("export", GUIDE, "-n").err
+
+
 def test_weights_unless_told_otherwise(tmp_path: Path) -> None:
     done = ckpt("export", GUIDE, "optimizer", "-n")
     assert done.code == 2 and "5 optimizer: --all-kinds" in done.err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -18,6 +19,8 @@ from ckpttool.surgery.pruning import WEIGHT_KINDS
 from ckpttool.surgery.rules import RenameRule
 
 Naming = Literal["path", "variable", "key"]
+# The path to a weight of Keras 3 that does not pass a layer.
+_LISTED = re.compile(r"(?:^|/)_trainable_variables/[0-9]+\Z")
 NAMINGS: tuple[Naming, ...] = ("path", "variable", "key")
 
 
@@ -78,6 +81,17 @@ def name_tensors(plan: Plan, naming: Naming) -> Mapping[str, str]:
         named = _variable_names(plan)
     refuse_same_names(plan, named.items())
     return named
+
+
+def notes_on_names(plan: Plan, named: Mapping[str, str]) -> list[str]:
+    """Return a note if object paths say nothing: Keras 3 saves weights by its optimizer's list."""
+    listed_ones = [name for name in named.values() if _LISTED.search(name)]
+    if not listed_ones or not plan.source.variable_names:
+        return []
+    return [
+        f"named by the list of an optimizer: {listed(listed_ones)}; --names variable gives names "
+        "of variables"
+    ]
 
 
 def name_by_map(

@@ -7,6 +7,7 @@ Distances are computed in float64, of complex numbers in complex128, of integers
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import hypot, inf, isfinite, isinf, sqrt
 
 import numpy as np
 
@@ -19,6 +20,11 @@ from ckpttool.tensor.values import Array
 
 # Elements taken at once: the float64 copies of both sides should fit a processor's second cache.
 _PIECE = 1 << 15
+# Products of vectors longer than this may be shared out to threads of the BLAS library, which wait
+# for each other when several of ours ask at once.
+_PRODUCT = 1 << 13
+# A sum of squares below this may have lost digits to underflow.
+_LEAST_SQUARES = 1e-280
 
 
 @dataclass(slots=True)
@@ -30,6 +36,8 @@ class Tally:
         max_abs: the largest distance of those.
         max_rel: the largest distance of those, divided by the magnitude in B.
         total: sum of the distances.
+        base: norm of the elements of A.
+        change: norm of the distances.
         at: where the element with the largest distance is in C order; -1 if none differs.
         pair: that element of A and of B, as arrays of one.
     """
@@ -38,6 +46,8 @@ class Tally:
     max_abs: int | float = -1
     max_rel: float = -1.0
     total: float = 0.0
+    base: float = 0.0
+    change: float = 0.0
     at: int = -1
     pair: tuple[Array, Array] | None = None
 
@@ -45,6 +55,8 @@ class Tally:
         """Add those of another part."""
         self.differing += other.differing
         self.total += other.total
+        self.base = hypot(self.base, other.base)
+        self.change = hypot(self.change, other.change)
         self.max_rel = max(self.max_rel, other.max_rel)
         if other.at >= 0 and (self.at < 0 or (other.max_abs, -other.at) > (self.max_abs, -self.at)):
             self.max_abs, self.at, self.pair = other.max_abs, other.at, other.pair
@@ -94,6 +106,7 @@ class Comparer:
             max_abs=None if bare or tally.at < 0 else tally.max_abs,
             max_rel=None if bare or tally.max_rel < 0 else tally.max_rel,
             mean_abs=None if bare or not count else tally.total / count,
+            rel_norm=None if bare else _relative_norm(tally),
             worst=self._element(tally, shape),
         )
 
@@ -114,9 +127,11 @@ class Comparer:
         if differ is None:
             differ = x != y
         count = int(np.count_nonzero(differ))
+        wide = _widened(x)
+        tally.base = hypot(tally.base, _norm(wide))
         if not count:
             return
-        distances = _distances(x, y)
+        distances = _distances(x, y, wide)
         sizes = _magnitudes(y)
         largest = distances.max()
         plain = not self._loose and not exact
@@ -126,11 +141,11 @@ class Comparer:
             if not exact:
                 differ = self._differ(differ, x, y, distances, sizes)
                 count = int(np.count_nonzero(differ))
-                if not count:
-                    tally.total += float(distances.sum(dtype=np.float64))
-                    return
-        tally.differing += count
         tally.total += float(distances.sum(dtype=np.float64))
+        tally.change = hypot(tally.change, _norm(distances.astype(np.float64, copy=False)))
+        if not count:
+            return
+        tally.differing += count
         if plain and np.isfinite(largest):
             if largest > tally.max_abs:
                 _note_worst(tally, largest.item(), int(distances.argmax()), a, b, start)
@@ -189,7 +204,8 @@ def magnitudes(dtype: DType, elements: Array) -> Array:
 
 def distances(dtype: DType, a: Array, b: Array) -> Array:
     """Return the distances between elements in the same places as float64."""
-    return _distances(numbers(dtype, a), numbers(dtype, b)).astype(np.float64, copy=False)
+    x = numbers(dtype, a)
+    return _distances(x, numbers(dtype, b), _widened(x)).astype(np.float64, copy=False)
 
 
 def _text(dtype: DType, element: Array) -> str:
@@ -216,16 +232,45 @@ def _note_relative(tally: Tally, distances: Array, sizes: Array) -> None:
         tally.max_rel = float(largest)
 
 
-def _distances(x: Array, y: Array) -> Array:
-    """Return `|x - y|` for each pair: of floats as float64, of integers exactly."""
-    if x.dtype.kind == "f":
-        out: Array = x.astype(np.float64)
-        out -= y
-        return np.abs(out, out=out)
-    if x.dtype.kind == "c":
-        difference = x.astype(np.complex128)
-        difference -= y
-        return np.abs(difference)
+def _widened(x: Array) -> Array:
+    """Return a copy as complex128 or float64."""
+    out: Array = x.astype(np.complex128 if x.dtype.kind == "c" else np.float64)
+    return out
+
+
+def _norm(wide: Array) -> float:
+    """Return the square root of the sum of the squared magnitudes; it may be NaN or infinite."""
+    flat = wide.view(np.float64)
+    squares = 0.0
+    for at in range(0, len(flat), _PRODUCT):
+        part = flat[at : at + _PRODUCT]
+        squares += float(np.dot(part, part))
+    if isfinite(squares) and squares >= _LEAST_SQUARES:
+        return sqrt(squares)
+    # The squares may leave the range of float64 where the numbers do not.
+    largest = float(np.abs(flat).max(initial=0))
+    if not (isfinite(largest) and largest):
+        return largest
+    return largest * sqrt(float(np.square(flat / largest).sum()))
+
+
+def _relative_norm(tally: Tally) -> float | None:
+    if isinf(tally.change):
+        return inf
+    return tally.change / tally.base if tally.base and isfinite(tally.base) else None
+
+
+def _distances(x: Array, y: Array, wide: Array) -> Array:
+    """Return `|x - y|` for each pair: of floats as float64, of integers exactly.
+
+    Args:
+        x: the one.
+        y: the other.
+        wide: `x` as `_widened` returns it; it is overwritten.
+    """
+    if x.dtype.kind in "fc":
+        wide -= y
+        return np.abs(wide, out=wide if x.dtype.kind == "f" else None)
     if x.dtype.itemsize < 8:
         out = np.subtract(x, y, dtype=np.int64)
         return np.abs(out, out=out)

@@ -102,6 +102,8 @@ class ValueDifference:
         max_rel: the largest distance of those, divided by `|b|`; elements whose `b` is zero are
             left out. None if there are no others.
         mean_abs: mean of the distances of all elements.
+        rel_norm: the norm of the distances of all elements, divided by the norm of A. None where
+            that is zero or, unless a distance is infinite, not finite.
         worst: the first of those with the largest distance.
     """
 
@@ -110,6 +112,7 @@ class ValueDifference:
     max_abs: int | float | None
     max_rel: float | None
     mean_abs: float | None
+    rel_norm: float | None
     worst: Element | None
 
 

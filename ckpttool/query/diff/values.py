@@ -169,7 +169,8 @@ class _Reader:
             width = part_a.dtype.size or 0
             at = 0
             for x, y in aligned_blocks(part_a, part_b):
-                if self._pool is None or len(x) < _ALONE:
+                # Sums are the same with any number of threads: blocks are added in their order.
+                if self._pool is None or (len(x) < _ALONE and not running.futures):
                     running.tally.merge(comparer.compare(x, y, at))
                 else:
                     x, y = x.copy() if shared[0] else x, y.copy() if shared[1] else y

@@ -115,6 +115,7 @@ def _values(values: ValueDifference | None) -> dict[str, object] | None:
         "max_abs": values.max_abs,
         "max_rel": values.max_rel,
         "mean_abs": values.mean_abs,
+        "rel_norm": values.rel_norm,
         "worst": worst and {"index": worst.index, "a": worst.a, "b": worst.b},
     }
 

@@ -166,6 +166,7 @@ def _write_section(
             Column("differ"),
             Column("max abs", align="right", style=number_style),
             Column("max rel", align="right", style=number_style),
+            Column("rel norm", align="right", style=number_style),
             Column("worst", fold=True, style=number_style),
         )
     elif change in ("incomparable", "unreadable"):
@@ -198,6 +199,7 @@ def _write_scopes(
             Column("differ"),
             Column("max abs", align="right"),
             Column("max rel", align="right"),
+            Column("rel norm", align="right", style=number_style),
             Column("largest in", fold=True),
         )
     elif change in ("incomparable", "unreadable"):
@@ -229,10 +231,12 @@ def _scope_cells(
             default=(None, None),
         )
         relative = max((v.max_rel for v, _ in values if v.max_rel is not None), default=None)
+        of_norms = max((v.rel_norm for v, _ in values if v.rel_norm is not None), default=None)
         return (
             f"{humanize.number(differing)} of {humanize.number(elements)}",
             _number(worst.max_abs if worst is not None else None),
             _number(relative),
+            _number(of_norms),
             _name(where, by_key=by_key) if where is not None else "",
         )
     if change in ("incomparable", "unreadable"):
@@ -270,7 +274,8 @@ def _cells(each: TensorDiff) -> tuple[object, ...]:
         return (*cells[:1], text)
     text = f"{humanize.shape(worst.index)}: {text}"
     differ = f"{humanize.number(values.differing)} of {humanize.number(values.elements)}"
-    return (*cells, differ, _number(values.max_abs), _number(values.max_rel), text)
+    numbers = (values.max_abs, values.max_rel, values.rel_norm)
+    return (*cells, differ, *map(_number, numbers), text)
 
 
 def _write_renames(diff: Diff, stream: TextIO, terminal: Terminal, *, everything: bool) -> bool:

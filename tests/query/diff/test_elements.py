@@ -84,6 +84,20 @@ def check(found: ValueDifference, a: Array, b: Array, **tolerance: Any) -> None:
         assert found.max_rel is None
     with np.errstate(all="ignore"):
         assert found.mean_abs == pytest.approx(distances.mean(), rel=1e-9)
+    check_norm(found, distances, a)
+
+
+def check_norm(found: ValueDifference, distances: Array, a: Array) -> None:
+    """Check the norm of the change against NumPy's widest numbers."""
+    with np.errstate(all="ignore"):
+        change = np.linalg.norm(distances.astype(np.longdouble))
+        base = np.linalg.norm(np.abs(a.astype(np.clongdouble)).reshape(-1))
+    if float(change) == INF:
+        assert found.rel_norm == INF
+    elif base == 0 or not np.isfinite(float(base)):
+        assert found.rel_norm is None
+    elif min(base, change or base) > 1e-300:  # smaller numbers have fewer digits
+        assert found.rel_norm == pytest.approx(float(change / base), rel=1e-9)
 
 
 def near(dtype: str, shape: Any) -> Any:
@@ -121,6 +135,7 @@ def test_integers_are_exact(data: st.DataObject, dtype: str, cuts: tuple[int, ..
     distances = [abs(one - other) for one, other in zip(x, y, strict=True)]
     assert found.differing == sum(map(bool, distances))
     if found.differing:
+        check_norm(found, np.array(distances, np.longdouble), a)
         assert found.max_abs == max(distances) and type(found.max_abs) is int
         assert found.worst is not None
         at = distances.index(max(distances))
@@ -188,7 +203,7 @@ def test_quantised_numbers(name: str) -> None:
 def test_bools_have_no_distance() -> None:
     found = compared(np.array([[True, False]]), np.array([[True, True]]))
     assert found == ValueDifference(
-        1, 2, None, None, None, Element((0, 1), False, True, "False", "True")
+        1, 2, None, None, None, None, Element((0, 1), False, True, "False", "True")
     )
 
 
@@ -230,6 +245,49 @@ def test_zeros_nans_and_infinities(
 ) -> None:
     found = compared(np.array(a, np.float32), np.array(b, np.float32), **tolerance)
     assert (found.differing, found.max_abs) == (differing, max_abs)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "tolerance", "expected"),
+    [
+        ([3.0, 4.0], [3.0, 4.5], {}, 0.1),
+        ([0.0, 0.0], [1.0, 0.0], {}, None),
+        ([NAN, 1.0], [NAN, 2.0], {}, None),
+        ([NAN, 1.0], [0.0, 1.0], {}, INF),
+        ([1.0, 1.0], [NAN, 1.0], {}, INF),
+        ([0.0, 0.0], [0.0, INF], {}, INF),
+        ([INF, 1.0], [INF, 2.0], {}, None),
+        ([INF, 1.0], [-INF, 1.0], {}, INF),
+        ([0.0, 1.0], [-0.0, 1.0], {"exact": True}, 0.0),
+        ([1.0] * 12, [1.0] * 11 + [2.0], {}, math.sqrt(1 / 12)),
+        # What is within the tolerance has changed, too.
+        ([3.0, 4.0], [3.3, 8.0], {"rtol": 0.2}, math.hypot(0.3, 4) / 5),
+        # Squares beyond the range of float64, numbers within.
+        ([3e200, 4e200], [3e200, 4.5e200], {}, 0.1),
+        ([3e-200, 4e-200], [3e-200, 4.5e-200], {}, 0.1),
+        ([3e200, 1.0], [3e200, 2.0], {}, 1 / 3e200),
+    ],
+)
+def test_the_norm_of_the_change(
+    a: list[float], b: list[float], tolerance: dict[str, Any], expected: float | None
+) -> None:
+    found = compared(np.array(a), np.array(b), **tolerance)
+    assert found.rel_norm == (expected and pytest.approx(expected, rel=1e-12, abs=0))
+
+
+def test_the_norm_of_the_change_of_many_elements(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Equal pieces count in the norm of A."""
+    monkeypatch.setattr(module, "_PIECE", 1 << 15)
+    rng = np.random.default_rng(5)
+    a = rng.normal(size=100_001).astype(np.float32)
+    b = a.copy()
+    b[40_000:50_000] += rng.normal(size=10_000).astype(np.float32)
+    wide = a.astype(np.float64), b.astype(np.float64)
+    expected = np.linalg.norm(wide[1] - wide[0]) / np.linalg.norm(wide[0])
+    assert compared(a, b, cuts=(70_000,)).rel_norm == pytest.approx(expected, rel=1e-12)
+    complex_a, complex_b = a + 2j * b, b + 1j * a
+    expected = np.linalg.norm(complex_b - complex_a) / np.linalg.norm(complex_a)
+    assert compared(complex_a, complex_b).rel_norm == pytest.approx(expected, rel=1e-6)
 
 
 def test_the_worst_of_those_beyond_the_tolerance() -> None:

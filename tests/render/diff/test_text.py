@@ -88,24 +88,26 @@ def test_worst_elements_and_scalars() -> None:
     worst = Element((1,), 1.0, 2.0, "1.", "2.")
     scalar = Element((), 8, 10, "8", "10")
     diff = made(
-        TensorDiff("value", row("w"), row("w"), values=ValueDifference(1, 2, 1.0, 0.5, 0.5, worst)),
+        TensorDiff(
+            "value", row("w"), row("w"), values=ValueDifference(1, 2, 1.0, 0.5, 0.5, 0.25, worst)
+        ),
         TensorDiff(
             "value",
             row("n", shape=()),
             row("n", shape=()),
-            values=ValueDifference(1, 1, 2, 0.2, 2.0, scalar),
+            values=ValueDifference(1, 1, 2, 0.2, 2.0, 0.25, scalar),
         ),
     )
     shown = text(diff)
     assert "~ n      float32  8 → 10" in shown
-    assert "~ w      float32  [2]    1 of 2        1      0.5  [1]: 1. → 2." in shown
+    assert "~ w      float32  [2]    1 of 2        1      0.5      0.25  [1]: 1. → 2." in shown
 
 
 def test_long_strings_are_cut_and_escapes_are_spelled_once() -> None:
     worst = Element((0,), b"\xff", b"x" * 500, "b'\\xff'", f"'{'x' * 500}'")
     diff = made(
         TensorDiff(
-            "value", row("s"), row("s"), values=ValueDifference(1, 2, None, None, None, worst)
+            "value", row("s"), row("s"), values=ValueDifference(1, 2, None, None, None, None, worst)
         )
     )
     line = next(line for line in text(diff).splitlines() if line.startswith("~ s"))

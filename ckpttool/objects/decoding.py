@@ -16,12 +16,10 @@ was found; what does not agree to the byte, or is of another form, protobuf deco
 
 from __future__ import annotations
 
-import gc
 import re
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from itertools import groupby, islice, starmap
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +29,7 @@ from ckpttool.objects.columns import GraphColumns
 from ckpttool.objects.keys import VARIABLE_VALUE
 from ckpttool.objects.nodes import Attribute, Edge, Node, RegisteredSaver, SlotVariable
 from ckpttool.pb.convert import check_size, parse
+from ckpttool.storage.work import collection_paused
 
 if TYPE_CHECKING:
     from google.protobuf.message import Message
@@ -98,7 +97,7 @@ def decode_graph(
     """
     check_size(len(data), path=path, offset=None)
     decoder = _Decoder(data, path, {} if shared is None else shared)
-    with _collection_paused():
+    with collection_paused():
         if not decoder.run():  # there is more than nodes
             nodes, unknown = _nodes_of(data, 0, path)
             decoder.columns = GraphColumns.of(nodes)
@@ -106,18 +105,6 @@ def decode_graph(
             unknown = b""
     _check(decoder.columns)
     return decoder.columns, unknown
-
-
-@contextmanager
-def _collection_paused() -> Iterator[None]:
-    """Pause the cyclic garbage collector: it would walk all matches again and again."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 class _Decoder:

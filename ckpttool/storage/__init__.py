@@ -5,7 +5,7 @@ system         what an operating system has and lacks
 source         reading: sized and bounds-checked
 folders        making folders, making names durable
 foreign        files and folders of other programs, for error messages
-work           progress, and the number of threads
+work           progress, the number of threads, a pause of the garbage collector
 locks          one writer at a time
 staging        writing: temporary siblings that become visible together or not at all
 staged_file    one temporary file, changed through its descriptor only

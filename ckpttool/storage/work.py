@@ -1,13 +1,27 @@
-"""Long work: reporting progress, and the number of threads."""
+"""Long work: reporting progress, the number of threads, and a pause of the garbage collector."""
 
 from __future__ import annotations
 
+import gc
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 # Called with the work done and the total, in bytes unless said otherwise.
 Progress = Callable[[int, int], None]
+
+
+@contextmanager
+def collection_paused() -> Iterator[None]:
+    """Pause the cyclic garbage collector: it would walk what is being made again and again."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def thread_count(jobs: int | None, most: int) -> int:

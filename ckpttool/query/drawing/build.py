@@ -7,15 +7,14 @@ of this is done.
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.query.drawing.alike import Alike, grouped, signatures
 from ckpttool.query.drawing.outline import Look, Outline, look_of
 from ckpttool.query.rows import TensorRow
+from ckpttool.storage.work import collection_paused
 
 _MOST_SLOTS = 8  # drawn one by one
 _MOST_REFERENCES = 3
@@ -144,7 +143,7 @@ def build_drawing(
         CkptError: the object graph is missing or damaged.
     """
     graph = ckpt.object_graph
-    with _collector_paused():
+    with collection_paused():
         if graph is None:
             from ckpttool.query.drawing.scopes import outline_scopes
 
@@ -176,18 +175,6 @@ def fold_outline(
         whole: whether its tensors are all that there are.
     """
     return _Folding(outline, depth, everything=everything, whole=whole).drawing(name)
-
-
-@contextmanager
-def _collector_paused() -> Iterator[None]:
-    # It would look at every list of a large outline again and again.
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 class _Folding:

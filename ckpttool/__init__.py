@@ -190,9 +190,18 @@ def __getattr__(name: str) -> object:
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import ckpttool.display
+
+    ckpttool.display.view = _notebook_view
     value: object = getattr(import_module(f"{__name__}.{home}"), name)
     globals()[name] = value
     return value
+
+
+def _notebook_view(answer: object) -> str | None:
+    from ckpttool.render.notebook.view import html_of
+
+    return html_of(answer)
 
 
 def __dir__() -> list[str]:

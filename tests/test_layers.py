@@ -22,6 +22,7 @@ PACKAGE = Path(os.path.normpath(ROOT)) / "ckpttool"
 # A part may import itself and all parts on lower levels.
 LEVELS = {
     "printable": 0,
+    "display": 1,
     "errors": 1,
     "schemas": 1,
     "coding": 2,

@@ -13,9 +13,10 @@ from ckpttool.bundle.reader import BundleReader
 from ckpttool.checkpoint.generation import Generation, SourceFormat
 from ckpttool.checkpoint.locate import NO_VARIABLES, Location, locate
 from ckpttool.checkpoint.nearest import listed, nearest_names, quoted
+from ckpttool.display import Displayed
 from ckpttool.errors import CkptError, MissingKeyError, UnsupportedError
 from ckpttool.objects.keys import GRAPH_KEY, key_of_path, object_path
-from ckpttool.printable import unprintable
+from ckpttool.printable import printable, unprintable
 from ckpttool.storage.paths import StrPath
 from ckpttool.tensor.region import Index
 
@@ -40,7 +41,7 @@ MAX_GRAPH_FOR_KINDS = 64 << 20
 _MAX_OBJECTS_TO_DESCRIBE = 16 << 20
 
 
-class Checkpoint(Mapping[str, "Array"]):
+class Checkpoint(Displayed, Mapping[str, "Array"]):
     """An open checkpoint: a mapping from key, or object path, to value.
 
     Iterating gives the keys in the order of their bytes. Values are read when they are asked for,
@@ -111,6 +112,13 @@ class Checkpoint(Mapping[str, "Array"]):
 
     def __contains__(self, key: object) -> bool:
         return isinstance(key, str) and self._find(key) is not None
+
+    def _ipython_key_completions_(self) -> list[str]:
+        """Return the names that IPython and notebooks offer inside of square brackets."""
+        try:
+            return [printable(self.object_path(key) or key) for key in self]
+        except CkptError:
+            return []
 
     @property
     def prefix(self) -> str:

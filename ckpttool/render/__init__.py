@@ -14,6 +14,7 @@ folded      many changes in few rows, by scope
 tree        a tree drawn with lines
 drawing     pictures of the objects
 markup      elements of SVG and HTML
+notebook    what a notebook shows
 progress    a progress bar on the terminal
 listing     the tensors of a checkpoint, and the views of them
 show        values and summaries

@@ -66,3 +66,13 @@ FLAT: dict[Look, Flat] = {
     "ema": Flat("#007a55", "#d9f2e9"),
     "other": Flat("#7b4fa0", "#eee6f4"),
 }
+
+# Areas on pages, by kind of tensor: white text is legible on them, dark text on slots and averages.
+# They stay apart for colour-blind eyes; steps are grey like all others, for want of a fifth.
+AREA_REST = Ink("#59636e", "#59636f")
+AREAS: dict[str, Ink] = {
+    "weight": Ink("#2f78bd", "#2b6cb0"),
+    "slot": Ink("#e3b23c", "#c99a2a"),
+    "optimizer": Ink("#c4502d", "#b0472a"),
+    "ema": Ink("#5cc29a", "#5cc29a"),
+}

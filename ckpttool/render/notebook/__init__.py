@@ -1,0 +1,6 @@
+"""What a notebook shows of an answer: static HTML of at most 6 KB, without scripts and ids.
+
+view        the HTML of any answer
+frame       the frame around all of them, bars and tables
+checkpoint  a checkpoint
+"""

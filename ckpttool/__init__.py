@@ -199,9 +199,9 @@ def __getattr__(name: str) -> object:
 
 
 def _notebook_view(answer: object) -> str | None:
-    from ckpttool.render.notebook.view import html_of
+    import ckpttool.render.notebook.view
 
-    return html_of(answer)
+    return ckpttool.render.notebook.view.html_of(answer)
 
 
 def __dir__() -> list[str]:

@@ -20,6 +20,7 @@ from ckpttool.query.diff.renames import save_map
 from ckpttool.query.diff.results import EXACT_ALONE, Diff
 from ckpttool.query.diff.series import diff_series
 from ckpttool.render.diff import text as render
+from ckpttool.render.diff.series import write_series
 
 EXAMPLES = (
     ("ckpt diff ckpts/ckpt-8 ckpts/ckpt-10", "What changed between two steps of training."),
@@ -240,7 +241,7 @@ def _follow(
     with settings.progress("comparing", "checkpoints") as bar:
         found = diff_series(folder, selector, on_progress=bar)
     if not quiet:
-        render.write_series(found, format, sys.stdout, settings.terminal(), by_key=by_key)
+        write_series(found, format, sys.stdout, settings.terminal(), by_key=by_key)
     for problem in found.problems:
         complain(str(problem))
     return FAILED if found.problems else NEGATIVE if found.changes else DONE

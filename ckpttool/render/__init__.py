@@ -10,6 +10,7 @@ wrap        lines broken between words
 jsonout     strict JSON, streamed
 layout      an array as NumPy would lay it out
 bars        shares of a whole as bars
+sparklines  numbers as a line of small bars
 folded      many changes in few rows, by scope
 tree        a tree drawn with lines
 drawing     pictures of the objects

@@ -3,5 +3,6 @@
 text       for people, section by section
 rows       as rows and as lists of names
 json       as JSON
+series     through the checkpoints of a folder
 metagraph  what differs between two graphs
 """

@@ -8,10 +8,9 @@ from typing import TextIO
 
 from ckpttool.printable import printable
 from ckpttool.query.diff.results import CHANGES, LETTERS, Diff, GraphChange, TensorDiff
-from ckpttool.query.diff.series import Series
 from ckpttool.query.rows import Totals
 from ckpttool.render import humanize
-from ckpttool.render.cells import Column, number_style
+from ckpttool.render.cells import Column
 from ckpttool.render.console import Terminal
 from ckpttool.render.names import NameColumns
 from ckpttool.render.table import RowFormat, write_rows
@@ -38,14 +37,6 @@ _STAT = (
     Column("tensors", align="right", human=humanize.number),
     Column("elements", align="right", human=humanize.number),
     Column("bytes", align="right", human=humanize.size),
-)
-_SERIES = (
-    Column("checkpoint", fold=True),
-    Column("step", align="right"),
-    Column("change"),
-    Column("norm", align="right", human=lambda value: f"{value:.6g}", style=number_style),
-    Column("update", align="right", human=lambda value: f"{value:.3g}", style=number_style),
-    Column("ratio", align="right", human=lambda value: f"{value:.3g}", style=number_style),
 )
 _STYLES = {"A": "green", "D": "red", "R": "cyan", "T": "magenta", "M": "yellow", "X": "bold red"}
 _LETTERS_OF_GRAPHS = {"added": "A", "removed": "D", "renamed": "R", "changed": "M"}
@@ -114,31 +105,6 @@ def write_stat(diff: Diff, format: RowFormat, stream: TextIO, terminal: Terminal
         if diff.counts[change]:
             rows.append((change, totals.tensors, totals.elements, totals.bytes))
     write_rows(rows, _STAT, format, stream, terminal=terminal)
-
-
-def write_series_rows(
-    series: Series,
-    format: RowFormat,
-    stream: TextIO,
-    terminal: Terminal,
-    *,
-    by_key: bool = False,
-) -> None:
-    """Write a row for each tensor in each checkpoint of a folder; arguments as above."""
-    names = NameColumns([row.row for row in series.rows], by_key=by_key or format == "names")
-    rows = (
-        (
-            *names.cells(row.row),
-            row.checkpoint,
-            row.step,
-            row.change,
-            row.norm,
-            row.update,
-            row.ratio,
-        )
-        for row in series.rows
-    )
-    write_rows(rows, (*names.columns, *_SERIES), format, stream, terminal=terminal)
 
 
 def graph_text(change: GraphChange) -> str:

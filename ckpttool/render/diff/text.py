@@ -15,29 +15,22 @@ from ckpttool.query.diff.results import (
     TensorChange,
     TensorDiff,
 )
-from ckpttool.query.diff.series import Series
 from ckpttool.query.grouping import fold_scopes
 from ckpttool.query.rows import short_name
 from ckpttool.render import humanize
 from ckpttool.render.aligned import write_table
 from ckpttool.render.cells import Column, kind_style, number_style
 from ckpttool.render.console import Terminal
-from ckpttool.render.diff.json import (
-    diff_document,
-    step_document,
-    write_lines,
-    write_series_document,
-)
+from ckpttool.render.diff.json import diff_document, write_lines
 from ckpttool.render.diff.rows import (
     graph_text,
     note_on,
     write_diff_rows,
     write_names,
-    write_series_rows,
     write_stat,
 )
 from ckpttool.render.folded import ARROW, MOST, fold_moves
-from ckpttool.render.jsonout import write_json, write_jsonl
+from ckpttool.render.jsonout import write_json
 from ckpttool.render.names import NameColumns
 from ckpttool.render.table import RowFormat
 from ckpttool.render.wrap import write_flow, write_prose
@@ -96,18 +89,6 @@ def write_diff(
         _write_for_people(diff, stream, terminal, everything=everything, by_key=by_key)
     else:
         write_diff_rows(diff, cast(RowFormat, format), stream, terminal, by_key=by_key)
-
-
-def write_series(
-    series: Series, format: str, stream: TextIO, terminal: Terminal, *, by_key: bool = False
-) -> None:
-    """Write how tensors change through the checkpoints of a folder."""
-    if format == "json":
-        write_series_document(series, stream)
-    elif format == "jsonl":
-        write_jsonl(map(step_document, series.rows), stream)
-    else:
-        write_series_rows(series, cast(RowFormat, format), stream, terminal, by_key=by_key)
 
 
 def _write_for_people(

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from ckpttool.api.outcome import Outcome, Outcomes
     from ckpttool.api.prune import prune
     from ckpttool.api.rename import rename
+    from ckpttool.api.report import CheckpointReport, report
     from ckpttool.api.verify import Verification, verify
     from ckpttool.checkpoint.open import Checkpoint
     from ckpttool.checkpoint.save import save_checkpoint
@@ -72,6 +73,7 @@ __all__ = [
     "Checkpoint",
     "CheckpointDiff",
     "CheckpointReader",
+    "CheckpointReport",
     "ChecksumError",
     "CkptError",
     "Conversions",
@@ -119,6 +121,7 @@ __all__ = [
     "open_checkpoint",
     "prune",
     "rename",
+    "report",
     "save_checkpoint",
     "surgery",
     "train",
@@ -131,6 +134,7 @@ _HOMES = {
     "Checkpoint": "checkpoint.open",
     "CheckpointDiff": "api.diff",
     "CheckpointReader": "checkpoint.tf_train",
+    "CheckpointReport": "api.report",
     "ChecksumError": "errors",
     "CkptError": "errors",
     "Conversions": "api.convert_legacy",
@@ -177,6 +181,7 @@ _HOMES = {
     "open_checkpoint": "api.open",
     "prune": "api.prune",
     "rename": "api.rename",
+    "report": "api.report",
     "save_checkpoint": "checkpoint.save",
     "verify": "api.verify",
 }

@@ -7,6 +7,7 @@ open              an open checkpoint, its tensors and entries
 diff              what changed between two checkpoints
 match             whether a checkpoint loads into a program, and why not
 draw              a picture of the objects of a checkpoint
+report            a page on a checkpoint
 verify            whether checkpoints are sound
 check             a checkpoint against a lock
 rename            a checkpoint with other names

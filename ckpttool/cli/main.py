@@ -40,6 +40,7 @@ COMMANDS: Mapping[str, CommandEntry] = {
     "ls": CommandEntry("ckpttool.cli.ls", "List tensors: key, dtype, shape, kind and bytes."),
     "show": CommandEntry("ckpttool.cli.show", "Print values and statistics, or a summary."),
     "diff": CommandEntry("ckpttool.cli.diff", "Show what changed between two checkpoints."),
+    "report": CommandEntry("ckpttool.cli.report", "Write a page that shows a checkpoint."),
     "rename": CommandEntry("ckpttool.cli.rename", "Rename tensors and objects."),
     "edit": CommandEntry("ckpttool.cli.edit", "Set, cast and replace tensors."),
     "average": CommandEntry("ckpttool.cli.average", "Write the mean of several checkpoints."),

@@ -9,6 +9,7 @@ tree       the object graph, or the scopes, as a tree
 drawing    the same for a picture: in as few nodes as that takes
 shards     whether the data shards exist and are long enough
 summary    the summary of a checkpoint
+report     all that a report on a checkpoint shows
 values     the values of tensors, and statistics
 metagraph  the full facts of a graph
 diff       what changed between two checkpoints

@@ -199,7 +199,7 @@ def summarize(ckpt: Checkpoint) -> Summary:
 
     def dropped(kinds: Set[str]) -> Group:
         chosen = (row for row in rows if row.kind in kinds or row.key in kept)
-        return next(_groups(chosen, lambda _: ""), _NONE)
+        return next(group_rows(chosen, lambda _: ""), _NONE)
 
     return Summary(
         source=source,
@@ -209,15 +209,15 @@ def summarize(ckpt: Checkpoint) -> Summary:
             ShardSummary(os.path.basename(file.path), file.size)
             for file in ckpt.reader.shard_files()
         ),
-        totals=next(_groups(rows, lambda _: ""), _NONE),
-        kinds=tuple(_groups(rows, lambda row: row.kind)),
-        scopes=tuple(_groups(rows, lambda row: short_name(row).partition("/")[0])),
+        totals=next(group_rows(rows, lambda _: ""), _NONE),
+        kinds=tuple(group_rows(rows, lambda row: row.kind)),
+        scopes=tuple(group_rows(rows, lambda row: short_name(row).partition("/")[0])),
         steps=steps,
         graph=graph,
         metagraphs=metagraphs,
         comparisons=attempt(lambda: compare_with_checkpoint(ckpt, facts)) or (),
         problems=tuple(dict.fromkeys(problems)),
-        dtypes=tuple(_groups((r for r in rows if r.kind != "graph"), lambda row: row.dtype)),
+        dtypes=tuple(group_rows((r for r in rows if r.kind != "graph"), lambda row: row.dtype)),
         slots=dropped(SLOT_KINDS),
         optimizer=dropped(OPTIMIZER_KINDS),
         damage=tuple(missing_data(source, rows)),
@@ -299,7 +299,8 @@ def _is_latest(ckpt: Checkpoint) -> bool | None:
     return here and checkpoint_name(state.model_checkpoint_path) == os.path.basename(ckpt.prefix)
 
 
-def _groups(rows: Iterable[TensorRow], name_of: Callable[[TensorRow], str]) -> Iterator[Group]:
+def group_rows(rows: Iterable[TensorRow], name_of: Callable[[TensorRow], str]) -> Iterator[Group]:
+    """Yield tensors added up by a name, such as their kinds."""
     sums: dict[str, list[int]] = {}
     for row in rows:
         total = sums.setdefault(name_of(row), [0, 0, 0, 0])

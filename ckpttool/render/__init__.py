@@ -14,6 +14,7 @@ sparklines  numbers as a line of small bars
 folded      many changes in few rows, by scope
 tree        a tree drawn with lines
 drawing     pictures of the objects
+report      a page on a checkpoint
 markup      elements of SVG and HTML
 notebook    what a notebook shows
 progress    a progress bar on the terminal

@@ -23,6 +23,7 @@ SAME_IN_OTHER_WORDS = {
     "--force",
     "--graph",
     "--jobs",
+    "--json",
     "--kind",
     "--like",
     "--map",

@@ -33,6 +33,16 @@ def svg_text(drawing: Drawing) -> str:
     Args:
         drawing: what to draw.
     """
+    return svg_element(drawing, element("style", None, Markup(svg_style()))) + "\n"
+
+
+def svg_element(drawing: Drawing, style: Markup | None = None) -> Markup:
+    """Return a drawing as an element.
+
+    Args:
+        drawing: what to draw.
+        style: an element with its style; none for a page that has `svg_style` in its own.
+    """
     picture = picture_of(drawing.root)
     foot, width, height = _foot(drawing, picture)
     name = f"Objects of the checkpoint {drawing.root.name}"
@@ -53,10 +63,11 @@ def svg_text(drawing: Drawing) -> str:
         "viewBox": f"0 0 {width:.0f} {height:.0f}",
     }
     lines = Markup("\n" + "\n".join(parts) + "\n")
-    return element("svg", attributes, element("style", None, Markup(_style())), lines) + "\n"
+    return element("svg", attributes, *([] if style is None else [style]), lines)
 
 
-def _style() -> str:
+def svg_style() -> str:
+    """Return the rules for all drawings."""
     rules = [
         "svg.ckpt{font:12px ui-monospace,'DejaVu Sans Mono',Menlo,Consolas,monospace}",
         "svg.ckpt text{white-space:pre}",

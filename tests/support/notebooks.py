@@ -12,6 +12,23 @@ ATTRIBUTES = {"class", "open", "viewbox", "width", "height", "role", "aria-label
     *("preserveaspectratio", "style", "colspan")
 }
 
+# Names as strangers might give them.
+HOSTILE = [
+    "</script><script>alert(1)</script>",
+    '"><img src=x onerror=alert(1)>',
+    "</td></table></details></div>",
+    "<!-- -->]]>&amp;&lt;",
+    "".join(map(chr, [*range(1, 32), *range(127, 160)])),
+    "\u202eright to left\u2028line",
+    "not UTF-8 \udcff\udcfe",
+    "'" * 500,
+    '"' * 501,
+    "x" * 1_000_000,
+    "e" + "\u0301" * 9000,
+    "\U0001f600" * 90,
+    "漢" * 90,
+]
+
 
 class Page(HTMLParser):
     """The elements of a page, the text in them, and whether each that is opened is closed."""

@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from ckpttool.display import Displayed
 from ckpttool.errors import CkptError, SelectionError, in_arguments
 from ckpttool.query.listing import DamagedRow
 from ckpttool.query.rows import TensorRow
@@ -215,7 +216,7 @@ class GraphDiff:
 
 
 @dataclass(frozen=True, slots=True)
-class Diff:
+class Diff(Displayed):
     """What differs between two checkpoints.
 
     Attributes:

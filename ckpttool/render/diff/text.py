@@ -47,7 +47,7 @@ _STYLES = {
     "unreadable": "bold red",
     "equal": "dim",
 }
-_TITLES = {"value": "changed", "incomparable": "not comparable", "dtype": "other dtype"} | {
+CHANGE_TITLES = {"value": "changed", "incomparable": "not comparable", "dtype": "other dtype"} | {
     "shape": "other shape"
 }
 _TENSORS = Column("tensors", align="right", human=humanize.number)
@@ -132,7 +132,7 @@ def _write_section(
     scalars: bool = False,
 ) -> None:
     names = NameColumns([each.a or each.row for each in tensors], by_key=by_key)
-    head = Column(_TITLES.get(change, change), fold=True, style=_STYLES[change])
+    head = Column(CHANGE_TITLES.get(change, change), fold=True, style=_STYLES[change])
     dtype, shape = Column("dtype"), Column("shape")
     columns: tuple[Column, ...] = (head, *names.columns[1:], dtype, shape)
     if change in ("added", "removed", "equal"):
@@ -173,7 +173,7 @@ def _write_scopes(
     by_key: bool,
 ) -> None:
     """Write a section with a row for each scope."""
-    head = Column(_TITLES.get(change, change), fold=True, style=_STYLES[change])
+    head = Column(CHANGE_TITLES.get(change, change), fold=True, style=_STYLES[change])
     columns: tuple[Column, ...] = (head, _TENSORS)
     if change == "value":
         columns += (
@@ -348,7 +348,7 @@ def _summary(diff: Diff) -> str:
     counts = diff.counts
     total = humanize.counted(counts.total(), "tensor")
     words: Iterable[str] = (
-        f"{humanize.number(counts[change])} {_TITLES.get(change, change)}"
+        f"{humanize.number(counts[change])} {CHANGE_TITLES.get(change, change)}"
         for change in CHANGES
         if counts[change]
     )

@@ -3,4 +3,6 @@
 view        the HTML of any answer
 frame       the frame around all of them, bars and tables
 checkpoint  a checkpoint
+diff        what changed between two
+layers      changes layer by layer
 """

@@ -14,7 +14,6 @@ from ckpttool.render.drawing.labels import elided
 from ckpttool.render.drawing.palette import AREA_REST, AREAS
 from ckpttool.render.markup import Markup
 from ckpttool.render.notebook.frame import (
-    MOST_ROWS,
     Heading,
     Share,
     facts_line,
@@ -26,13 +25,14 @@ from ckpttool.render.notebook.frame import (
 )
 
 _HEADINGS = (
-    *(Heading(text) for text in ("largest tensors", "dtype", "shape", "kind")),
-    Heading("bytes", number=True),
+    Heading("largest tensors", "name"),
+    *(Heading(text) for text in ("dtype", "shape", "kind")),
+    Heading("bytes", "number"),
 )
 
 
-def checkpoint_html(ckpt: Checkpoint) -> str:
-    """Return the HTML of a checkpoint; no values are read.
+def checkpoint_html(ckpt: Checkpoint, most: int) -> str:
+    """Return the HTML of a checkpoint with at most so many rows; no values are read.
 
     Raises:
         CkptError: its index cannot be read.
@@ -48,7 +48,7 @@ def checkpoint_html(ckpt: Checkpoint) -> str:
     for kind, size in zip(kinds, sizes, strict=True):
         stored[kind] = stored.get(kind, 0) + (size or 0)
     # Those of one size in the order of their keys.
-    largest = heapq.nsmallest(MOST_ROWS, told, key=lambda at: (-(sizes[at] or 0), at))
+    largest = heapq.nsmallest(most, told, key=lambda at: (-(sizes[at] or 0), at))
     parts = [
         facts_line(
             [

@@ -7,12 +7,11 @@ tell everything without them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from ckpttool.render.drawing.labels import elided
 from ckpttool.render.markup import Markup, element
 
-MOST_ROWS = 12
 _SEPARATOR = " · "
 
 # Jupyter aligns cells to the right and fixes the layout of tables; it has its way without the
@@ -57,11 +56,11 @@ class Heading(NamedTuple):
 
     Attributes:
         text: what it says.
-        number: whether the column holds numbers.
+        style: how its cells look; names are shortened.
     """
 
     text: str
-    number: bool = False
+    style: Literal["text", "number", "name", "strip"] = "text"
 
 
 def view_frame(title: Iterable[str | Markup], *parts: Markup) -> str:
@@ -117,7 +116,7 @@ def share_bar(shares: Sequence[Share], label: str) -> list[Markup]:
 def view_table(
     headings: Sequence[Heading], rows: Iterable[Sequence[str]], *, more: int = 0
 ) -> Markup:
-    """Return a table; the first column holds names, which are shortened.
+    """Return a table.
 
     Args:
         headings: of the columns.
@@ -126,12 +125,15 @@ def view_table(
     """
 
     def cell(tag: str, text: str | Markup, heading: Heading) -> Markup:
-        return element(tag, {"class": "n"} if heading.number else {}, text)
+        return element(tag, {"class": "n"} if heading.style == "number" else {}, text)
 
     def line(row: Sequence[str]) -> Markup:
-        name = element("code", {}, elided(row[0]))
-        texts: list[str | Markup] = [name, *row[1:]]
-        cells = (cell("td", text, head) for text, head in zip(texts, headings, strict=True))
+        cells = []
+        for text, heading in zip(row, headings, strict=True):
+            inner: str | Markup = text
+            if heading.style in ("name", "strip"):
+                inner = element("code", {}, elided(text) if heading.style == "name" else text)
+            cells.append(cell("td", inner, heading))
         return element("tr", {}, *cells)
 
     head = element("tr", {}, *(cell("th", each.text, each) for each in headings))

@@ -13,6 +13,10 @@ from ckpttool.checkpoint.selection.select import Selector
 from ckpttool.cli import options
 from ckpttool.cli.failures import NEGATIVE
 from ckpttool.cli.writing import end_cleanly
+from ckpttool.printable import unprintable
+
+# The page names as many; the JSON has all.
+_MOST_WARNINGS = 20
 
 EXAMPLES = (
     ("ckpt report ckpts -o report.html", "A page on the latest checkpoint in a folder."),
@@ -72,6 +76,8 @@ def command(
     elif output is None:
         sys.stdout.write(made.html)
     sys.stdout.flush()
-    for problem in made.problems:
-        settings.warn(problem)
+    for problem in made.problems[:_MOST_WARNINGS]:
+        settings.warn(unprintable(problem))
+    if len(made.problems) > _MOST_WARNINGS:
+        settings.warn(f"{len(made.problems) - _MOST_WARNINGS} more problems")
     return None if made.complete else NEGATIVE

@@ -108,13 +108,30 @@ def test_damage_is_told_on_top(tmp_path: Path, capsys: pytest.CaptureFixture[str
 
 
 def test_missing_shard_and_bad_index(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    ckpttool.save_checkpoint(str(tmp_path / "m"), {"w": np.arange(3.0)})
+    ckpttool.save_checkpoint(str(tmp_path / "m"), {"w": np.arange(3.0), "v": np.arange(2)})
     (tmp_path / "m.data-00000-of-00001").unlink()
     found = document(capsys, str(tmp_path / "m"), code=1)
-    assert found["problems"] and not found["complete"]
+    problems = found["problems"]
+    assert isinstance(problems, list) and len(problems) == 1 and not found["complete"]
+    assert "the data shard is missing" in problems[0]
     (tmp_path / "m.index").write_bytes(b"x" * 100)
     assert main(["report", str(tmp_path / "m"), "-o", str(tmp_path / "p.html")]) == 2
     assert not (tmp_path / "p.html").exists()
+
+
+def test_many_problems_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ckpttool.save_checkpoint(
+        str(tmp_path / "m"), {f"esc\x1b{at:02}": np.arange(2) for at in range(30)}
+    )
+    shard = tmp_path / "m.data-00000-of-00001"
+    shard.write_bytes(bytes(shard.stat().st_size))
+    assert main(["report", str(tmp_path / "m"), "-o", str(tmp_path / "p.html")]) == 1
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 21 and "10 more problems" in lines[-1]
+    assert r"key 'esc\x1b00'" in lines[0]
+    text = (tmp_path / "p.html").read_text(encoding="utf-8")
+    assert "30 problems: " in text and r"key &#x27;esc\x1b19&#x27;" in text
+    assert "<li>10 more</li>" in text
 
 
 def test_nan_and_inf_are_counted(tmp_path: Path) -> None:
@@ -127,7 +144,12 @@ def test_nan_and_inf_are_counted(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "address",
-    ["v1/tf2.21/single/model.ckpt-7", "v2/tf2.21/keras3_adam", "saved_model/tf2.21/tf_keras/model"],
+    [
+        "v1/tf2.21/single/model.ckpt-7",
+        "v2/tf2.21/keras3_adam",
+        "v2/tf2.21/dtypes/matrix",
+        "saved_model/tf2.21/tf_keras/model",
+    ],
 )
 def test_every_format_has_a_page(address: str) -> None:
     made = ckpttool.report(f"{FIXTURES}/{address}")

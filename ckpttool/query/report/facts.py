@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from ckpttool.checkpoint.kinds.rules import OPTIMIZER_KINDS
 from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.checkpoint.selection.select import Selector
-from ckpttool.errors import CkptError
+from ckpttool.errors import CkptError, MissingFileError
 from ckpttool.query.drawing.build import Drawing, build_drawing
 from ckpttool.query.listing import list_tensors
 from ckpttool.query.report.layers import LayerMatrix, layer_matrix
@@ -104,7 +104,8 @@ def report_facts(
     listing = list_tensors(ckpt, selector)
     rows = listing.rows
     problems = [str(each.error) for each in listing.damaged]
-    problems += [str(error) for error in missing_data(listing.source, rows)]
+    missing = {error.path: str(error) for error in missing_data(listing.source, rows)}
+    problems += missing.values()
     try:
         drawing = build_drawing(ckpt, rows)
     except CkptError as error:
@@ -117,7 +118,13 @@ def report_facts(
             values = False
             problems.append(f"{error}; no values were read")
     measured = _measured(ckpt, rows, jobs, on_progress) if values else [_UNREAD] * len(rows)
-    problems += [str(each.error) for each in measured if each.error is not None]
+    errors = [each.error for each in measured if each.error is not None]
+    # A data shard that is missing is told once, not for each tensor in it.
+    problems += [
+        str(error)
+        for error in errors
+        if not (isinstance(error, MissingFileError) and error.path in missing)
+    ]
     found = [each.statistics for each in measured if each.statistics is not None]
     listed = _listed(rows, measured)
     shown = [rows[at] for at in listed]

@@ -30,6 +30,8 @@ from ckpttool.tensor.values import Array
 _PIECE = 1 << 16
 # Beyond these the square of a float64 over- or underflows.
 _LARGE, _TINY = 1e140, 1e-140
+# Ranges between these can be counted in float32.
+_SHORT = 1e-30, 1e37
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,15 +304,23 @@ def histogram(
     unit = 4.0 if max(abs(low), abs(high)) > _LARGE else 1.0
     start = float(low) / unit
     width = float(high) / unit - start
+    finite = not (summary.nan or summary.inf)
+    # For float32 its own width is enough, and twice as fast.
+    short = _SHORT[0] < width < _SHORT[1] and max(abs(low), abs(high)) < _SHORT[1]
     with np.errstate(all="ignore"):
         for block in blocks:
             flat = block.reshape(-1)
             for at in range(0, len(flat), _PIECE):
                 piece = numbers.of(flat[at : at + _PIECE])
-                if piece.dtype.kind == "f":
+                if piece.dtype.kind == "f" and not finite:
                     piece = piece[np.isfinite(piece)]
-                share = (piece.astype(np.float64) / unit - start) / width
-                places = np.clip((share * bins).astype(np.int64), 0, bins - 1)
+                if short and piece.dtype == np.float32:
+                    share = piece - np.float32(low)
+                    share *= np.float32(bins / width)
+                    places = np.minimum(share, bins - 1, out=share).astype(np.intp)
+                else:
+                    share = (piece.astype(np.float64) / unit - start) / width
+                    places = np.clip((share * bins).astype(np.intp), 0, bins - 1)
                 counts += np.bincount(places, minlength=bins)
     return Histogram(low, high, tuple(counts.tolist()))
 

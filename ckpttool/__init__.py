@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ckpttool.api.check import Check, check
     from ckpttool.api.convert_legacy import Conversions, convert_legacy
     from ckpttool.api.diff import CheckpointDiff, diff
+    from ckpttool.api.diff_series import CheckpointSeries, diff_series
     from ckpttool.api.draw import draw
     from ckpttool.api.edit import edit
     from ckpttool.api.export import Export, export
@@ -74,6 +75,7 @@ __all__ = [
     "CheckpointDiff",
     "CheckpointReader",
     "CheckpointReport",
+    "CheckpointSeries",
     "ChecksumError",
     "CkptError",
     "Conversions",
@@ -106,6 +108,7 @@ __all__ = [
     "checkpoints_iterator",
     "convert_legacy",
     "diff",
+    "diff_series",
     "draw",
     "edit",
     "export",
@@ -134,6 +137,7 @@ _HOMES = {
     "Checkpoint": "checkpoint.open",
     "CheckpointDiff": "api.diff",
     "CheckpointReader": "checkpoint.tf_train",
+    "CheckpointSeries": "api.diff_series",
     "CheckpointReport": "api.report",
     "ChecksumError": "errors",
     "CkptError": "errors",
@@ -166,6 +170,7 @@ _HOMES = {
     "checkpoints_iterator": "checkpoint.tf_train",
     "convert_legacy": "api.convert_legacy",
     "diff": "api.diff",
+    "diff_series": "api.diff_series",
     "draw": "api.draw",
     "edit": "api.edit",
     "export": "api.export",

@@ -76,7 +76,16 @@ LONGEST = 600
 NAMES_OF_TENSORFLOW = {"Checkpoint", "Module", "Variable"}
 # A command and its function, the same change made to a checkpoint and to a plan, and a plan for
 # files that is one for live objects too.
-TWINS = {"average", "command", "message_class", "prune", "rename", "restore_plan", "script"}
+TWINS = {
+    "average",
+    "command",
+    "diff_series",
+    "message_class",
+    "prune",
+    "rename",
+    "restore_plan",
+    "script",
+}
 
 MAP_LINE = re.compile(r"^ *([a-z_0-9]+(?:, [a-z_0-9]+)*) {2,}\S")
 

@@ -5,6 +5,7 @@ whose `str()` is its table. The package `ckpttool` offers them by their names.
 
 open              an open checkpoint, its tensors and entries
 diff              what changed between two checkpoints
+diff_series       how tensors change through the checkpoints of a folder
 match             whether a checkpoint loads into a program, and why not
 draw              a picture of the objects of a checkpoint
 report            a page on a checkpoint

@@ -42,6 +42,17 @@ def test_diff(folder: Path) -> None:
         assert one["net/l1/bias"].size  # they stay open
 
 
+def test_diff_series(folder: Path) -> None:
+    found = ct.diff_series(folder / "ckpts")
+    assert found.to_dict() == printed("diff", "--series", folder / "ckpts", code=1)
+    biases = ct.diff_series(folder / "ckpts", "net", kinds="weight", exclude="**/kernel")
+    words = ("net", "--kind", "weight", "-x", "**/kernel")
+    assert biases.to_dict() == printed("diff", "--series", folder / "ckpts", *words, code=1)
+    assert biases.rows and len(biases.rows) < len(found.rows)
+    assert "1 tensor in 3 checkpoints" in str(biases)
+    assert repr(biases).endswith("/ckpts': 3 checkpoints>")
+
+
 def test_verify(folder: Path) -> None:
     found = ct.verify(folder / "ckpts")
     assert found.to_dict() == printed("verify", folder / "ckpts")

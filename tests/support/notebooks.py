@@ -5,11 +5,20 @@ from __future__ import annotations
 from collections import Counter
 from html.parser import HTMLParser
 
-TAGS = {"div", "style", "details", "summary", "b", "p", "svg", "rect", "span", "code"} | {
+TAGS = {"div", "style", "details", "summary", "b", "p", "svg", "rect", "path", "span", "code"} | {
     *("table", "thead", "tbody", "tr", "th", "td")
 }
 ATTRIBUTES = {"class", "open", "viewbox", "width", "height", "role", "aria-label", "x", "fill"} | {
-    *("preserveaspectratio", "style", "colspan")
+    *(
+        "preserveaspectratio",
+        "style",
+        "colspan",
+        "d",
+        "stroke",
+        "stroke-width",
+        "stroke-linecap",
+        "stroke-linejoin",
+    )
 }
 
 # Names as strangers might give them.

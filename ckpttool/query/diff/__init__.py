@@ -2,6 +2,7 @@
 
 checkpoints  the comparison of two checkpoints
 series       tensors through the checkpoints of a folder
+curves       a few numbers of whole checkpoints, through all of a folder
 index        matching tensors, and the differences in the indexes
 renames      the same content under another name
 scopes       renames by scope, and as a map

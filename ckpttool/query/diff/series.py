@@ -11,6 +11,7 @@ from typing import Literal
 from ckpttool.checkpoint.locate import location_of
 from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.checkpoint.selection.select import Selector
+from ckpttool.display import Displayed
 from ckpttool.errors import CkptError, CorruptError, NotFoundError, UnsupportedError
 from ckpttool.query.diff.index import choose_with_damaged, same_bytes, trusted
 from ckpttool.query.folder import list_by_step
@@ -51,7 +52,7 @@ class StepRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Series:
+class Series(Displayed):
     """The checkpoints of a folder, one after the other.
 
     Attributes:

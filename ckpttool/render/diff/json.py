@@ -10,7 +10,7 @@ from ckpttool.query.diff.results import CHANGES, LETTERS, Diff, TensorDiff, Valu
 from ckpttool.query.diff.series import Series, StepRow
 from ckpttool.query.listing import DamagedRow
 from ckpttool.query.rows import TensorRow
-from ckpttool.render.jsonout import source_document, write_json, write_jsonl
+from ckpttool.render.jsonout import source_document, write_jsonl
 
 SCHEMA = "ckpt.diff/1"
 
@@ -34,21 +34,18 @@ def write_lines(diff: Diff, stream: TextIO) -> None:
     write_jsonl(lines(), stream)
 
 
-def write_series_document(series: Series, stream: TextIO) -> None:
-    """Write how tensors change through a folder as one object."""
-    write_json(
-        {
-            "schema": SCHEMA,
-            "folder": series.folder,
-            "checkpoints": list(series.checkpoints),
-            "steps": map(step_document, series.rows),
-            "problems": [_problem(error) for error in series.problems],
-            "damaged": [
-                _damaged(row) | {"checkpoint": checkpoint} for checkpoint, row in series.damaged
-            ],
-        },
-        stream,
-    )
+def series_document(series: Series) -> dict[str, object]:
+    """Return how tensors change through a folder as one object, made while it is read."""
+    return {
+        "schema": SCHEMA,
+        "folder": series.folder,
+        "checkpoints": list(series.checkpoints),
+        "steps": map(step_document, series.rows),
+        "problems": [_problem(error) for error in series.problems],
+        "damaged": [
+            _damaged(row) | {"checkpoint": checkpoint} for checkpoint, row in series.damaged
+        ],
+    }
 
 
 def step_document(step: StepRow) -> dict[str, object]:

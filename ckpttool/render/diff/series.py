@@ -13,8 +13,8 @@ from ckpttool.render import humanize
 from ckpttool.render.aligned import write_table
 from ckpttool.render.cells import Column, cell_text, number_style
 from ckpttool.render.console import Terminal
-from ckpttool.render.diff.json import step_document, write_series_document
-from ckpttool.render.jsonout import write_jsonl
+from ckpttool.render.diff.json import series_document, step_document
+from ckpttool.render.jsonout import write_json, write_jsonl
 from ckpttool.render.names import NameColumns
 from ckpttool.render.sparklines import WIDEST, Scale, sparkline
 from ckpttool.render.table import RowFormat, write_rows
@@ -55,7 +55,7 @@ def write_series(
         by_key: show keys instead of object paths and variable names.
     """
     if format == "json":
-        write_series_document(series, stream)
+        write_json(series_document(series), stream)
     elif format == "jsonl":
         write_jsonl(map(step_document, series.rows), stream)
     elif format == "table":

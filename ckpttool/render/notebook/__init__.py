@@ -5,4 +5,5 @@ frame       the frame around all of them, bars and tables
 checkpoint  a checkpoint
 diff        what changed between two
 layers      changes layer by layer
+series      the checkpoints of a folder
 """

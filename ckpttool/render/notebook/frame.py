@@ -114,20 +114,20 @@ def share_bar(shares: Sequence[Share], label: str) -> list[Markup]:
 
 
 def view_table(
-    headings: Sequence[Heading], rows: Iterable[Sequence[str]], *, more: int = 0
+    headings: Sequence[Heading], rows: Iterable[Sequence[str | Markup]], *, more: int = 0
 ) -> Markup:
     """Return a table.
 
     Args:
         headings: of the columns.
-        rows: of texts.
+        rows: of texts and pictures.
         more: how many rows there are that are not shown, which is said below.
     """
 
     def cell(tag: str, text: str | Markup, heading: Heading) -> Markup:
         return element(tag, {"class": "n"} if heading.style == "number" else {}, text)
 
-    def line(row: Sequence[str]) -> Markup:
+    def line(row: Sequence[str | Markup]) -> Markup:
         cells = []
         for text, heading in zip(row, headings, strict=True):
             inner: str | Markup = text

@@ -5,8 +5,10 @@ from __future__ import annotations
 from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.errors import CkptError
 from ckpttool.query.diff.results import Diff
+from ckpttool.query.diff.series import Series
 from ckpttool.render.notebook.checkpoint import checkpoint_html
 from ckpttool.render.notebook.diff import diff_html
+from ckpttool.render.notebook.series import series_html
 
 # With long names of which every character takes many bytes, fewer rows are shown.
 _ROWS = (12, 8, 4, 2)
@@ -27,4 +29,6 @@ def _drawn(answer: object, most: int) -> str | None:
         return checkpoint_html(answer, most)
     if isinstance(answer, Diff):
         return diff_html(answer, most)
+    if isinstance(answer, Series):
+        return series_html(answer)
     return None

@@ -360,6 +360,7 @@ def test_every_member_of_json_is_described(command: str) -> None:
         "ckpt ls ckpts --depth 1",
         "ckpt ls ckpts --collapse",
         "ckpt show ckpts --stats",
+        "ckpt diff ckpts --collapse",
     ],
 )
 def test_every_column_is_described(line: str, tmp_path: Path) -> None:

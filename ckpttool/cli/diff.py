@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from functools import partial
 
 import click
 
@@ -20,6 +21,7 @@ from ckpttool.query.diff.renames import save_map
 from ckpttool.query.diff.results import EXACT_ALONE, Diff
 from ckpttool.query.diff.series import diff_series
 from ckpttool.render.diff import text as render
+from ckpttool.render.diff.layers import write_layers
 from ckpttool.render.diff.series import write_series
 
 EXAMPLES = (
@@ -30,6 +32,7 @@ EXAMPLES = (
     ("ckpt diff ckpts/ckpt-9 ckpts --quiet || echo changed", "Only the exit code."),
     ("ckpt diff ckpts model.ckpt-3 --json", "The whole comparison, for programs."),
     ("ckpt diff model.ckpt-3 saved_model --graph", "The graphs instead of the tensors."),
+    ("ckpt diff ckpts/ckpt-8 ckpts/ckpt-10 --collapse", "Which layers changed, and how much."),
     ("ckpt diff --series ckpts net/l1", "How tensors change from one checkpoint to the next."),
 )
 _VIEWS = ("stat", "name-only", "name-status")
@@ -70,6 +73,7 @@ _TOLERANCE = click.FloatRange(0)
 )
 @click.option("--graph", is_flag=True, help="Compare the MetaGraphs instead of the tensors.")
 @click.option("--series", is_flag=True, help="Follow tensors through all checkpoints of folder A.")
+@click.option("--collapse", is_flag=True, help="Fold numbered layers into one row.")
 @options.jobs_option("Compare")
 @options.keys_option
 @options.format_options()
@@ -94,6 +98,7 @@ def command(
     map: tuple[str, ...],
     graph: bool,
     series: bool,
+    collapse: bool,
     jobs: int | None,
     by_key: bool,
     format: str,
@@ -107,9 +112,9 @@ def command(
     _refuse_maps(map, rename_map, force=force)
     if exact and (rtol is not None or atol is not None or equal_nan):
         options.refuse_misuse(EXACT_ALONE)
-    view = _view(stat, name_only, name_status, format)
-    for_tensors = bool(
-        ignore or exact or rename_map or map or equal_nan or not selector.selects_all
+    view = _view(stat, name_only, name_status, format, collapse=collapse)
+    for_tensors = any(
+        (ignore, exact, rename_map, map, equal_nan, collapse, not selector.selects_all)
     ) or (rtol, atol) != (None, None)
     if graph and (series or for_tensors):
         raise click.UsageError(
@@ -121,7 +126,7 @@ def command(
         return _diff_graphs(settings, a, b, format, view=view, everything=all, quiet=quiet)
     if series:
         loose = rtol is not None or atol is not None or equal_nan
-        if all or exact or view or rename_map or map or loose:
+        if all or exact or view or rename_map or map or loose or collapse:
             raise click.UsageError(
                 "--series can be combined only with patterns, --ignore, --quiet and --format"
             )
@@ -146,7 +151,7 @@ def command(
             atol=atol or 0.0,
             equal_nan=equal_nan,
             exact=exact,
-            everything=all or stat,
+            everything=all or stat or collapse,
             first_only=quiet and rename_map is None,
             map=map,
             jobs=jobs,
@@ -155,16 +160,10 @@ def command(
     if rename_map is not None:
         _write_map(found, rename_map, force=force)
     if not quiet and rename_map != "-":
+        everything = all or (settings.verbosity > 0 and not collapse)
+        write = write_layers if collapse else partial(render.write_diff, view=view)
         terminal = settings.terminal()
-        render.write_diff(
-            found,
-            format,
-            sys.stdout,
-            terminal,
-            view=view,
-            everything=all or settings.verbosity > 0,
-            by_key=by_key,
-        )
+        write(found, format, sys.stdout, terminal, everything=everything, by_key=by_key)
     for problem in found.problems:
         complain(str(problem))
     return {"equal": DONE, "different": NEGATIVE}.get(found.verdict, FAILED)
@@ -206,7 +205,9 @@ def _diff_graphs(
     return DONE if found.equal else NEGATIVE
 
 
-def _view(stat: bool, name_only: bool, name_status: bool, format: str) -> str | None:
+def _view(
+    stat: bool, name_only: bool, name_status: bool, format: str, *, collapse: bool
+) -> str | None:
     """Return the view that was asked for; None for the whole answer."""
     given = zip(_VIEWS, (stat, name_only, name_status), strict=True)
     views = [name for name, wanted in given if wanted]
@@ -214,6 +215,8 @@ def _view(stat: bool, name_only: bool, name_status: bool, format: str) -> str | 
         raise click.UsageError(
             "--stat, --name-only and --name-status cannot be combined, and print as table or plain"
         )
+    if views and collapse:
+        raise click.UsageError(f"--collapse cannot be combined with --{views[0]}")
     return views[0] if views else None
 
 

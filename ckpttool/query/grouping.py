@@ -1,6 +1,7 @@
 """Many tensors in few rows: summed up by scope, or numbered layers folded into one.
 
-`fold_scopes` does so for names of which a list should fit on a screen.
+`fold_scopes` does so for names of which a list should fit on a screen, `fold_layers` for those of
+which each should be seen beside its like.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple, TypeVar
 
+from ckpttool.coding.text import natural_key
 from ckpttool.query.rows import TensorRow, short_name
 
 _NUMBER = re.compile(r"(\d+)")
@@ -104,6 +106,52 @@ def fold_numbers(rows: Sequence[TensorRow]) -> list[FoldedRow]:
         )
         for row, common, (count, size) in groups.values()
     ]
+
+
+class LayerGroup(NamedTuple):
+    """Names that differ in one number only, or a single name.
+
+    Attributes:
+        name: with `#` for the number; a single name as it is.
+        members: which names, by their places in the list, in the order of the numbers.
+        numbers: the number of each member; empty for a single name.
+    """
+
+    name: str
+    members: list[int]
+    numbers: list[str]
+
+
+def fold_layers(names: Sequence[str]) -> list[LayerGroup]:
+    """Fold names that differ in one number; return the groups in natural order.
+
+    Of several numbers in a name, the one that varies most is folded.
+    """
+    split = [_NUMBER.split(name) for name in names]
+    stems = [tuple(parts[::2]) for parts in split]
+    seen: dict[tuple[str, ...], list[set[str]]] = {}
+    for stem, parts in zip(stems, split, strict=True):
+        known = seen.setdefault(stem, [set() for _ in parts[1::2]])
+        for values, number in zip(known, parts[1::2], strict=True):
+            values.add(number)
+    varies = {
+        stem: max(range(len(known)), key=lambda at: len(known[at]), default=-1)
+        for stem, known in seen.items()
+    }
+    groups: dict[tuple[int, tuple[str, ...]], list[int]] = {}
+    for at, (stem, parts) in enumerate(zip(stems, split, strict=True)):
+        place = 2 * varies[stem] + 1
+        rest = [*parts[:place], "#", *parts[place + 1 :]] if place > 0 else parts
+        groups.setdefault((place, tuple(rest)), []).append(at)
+    found = []
+    for (place, name), members in groups.items():
+        if len(members) == 1:
+            found.append(LayerGroup(names[members[0]], members, []))
+            continue
+        members.sort(key=lambda at: natural_key(split[at][place]))
+        numbers = [split[at][place] for at in members]
+        found.append(LayerGroup("".join(name), members, numbers))
+    return sorted(found, key=lambda group: natural_key(group.name))
 
 
 class NameGroup(NamedTuple):

@@ -340,6 +340,22 @@ def test_a_map_goes_to_rename_as_it_is(folder: str, tmp_path: Path) -> None:
     assert "renamed" not in done.out and "equal\t5" in done.out
 
 
+def test_layers(folder: str) -> None:
+    found = document("ckpts/ckpt-8", "ckpts/ckpt-10", "--collapse", "net", folder=folder)
+    assert [each["name"] for each in found["layers"]] == [
+        f"net/l1/{name}{slot}"
+        for name in ("bias", "kernel")
+        for slot in ("", "/.OPTIMIZER_SLOT/optimizer/m", "/.OPTIMIZER_SLOT/optimizer/v")
+    ]
+    assert {each["key"]: each["values"]["rel_norm"] for each in found["tensors"]} == {
+        each["largest_key"]: each["largest"] for each in found["layers"]
+    }
+    done = ckpt("diff", "ckpts", "ckpts", "--collapse", "--format", "table", folder=folder)
+    assert (done.code, done.out) == (0, "equal: 14 tensors\n")
+    for words in (("--stat",), ("--graph",), ("--series",)):
+        assert ckpt("diff", "one", "two", "--collapse", *words, folder=folder).code == 2
+
+
 def test_series_for_people(folder: str, golden: Golden) -> None:
     done = ckpt("diff", "--series", "ckpts", "net/l1/kernel", "--format", "table", folder=folder)
     assert done.code == 1

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from ckpttool.query.grouping import FoldedRow, ScopeRow, by_scope, fold_numbers, sorted_sums
+from ckpttool.query.grouping import (
+    FoldedRow,
+    ScopeRow,
+    by_scope,
+    fold_layers,
+    fold_numbers,
+    sorted_sums,
+)
 from ckpttool.query.rows import TensorRow
 
 
@@ -59,3 +66,20 @@ def test_the_largest_sums_come_first() -> None:
     scopes = by_scope(rows, 1)
     assert [row.scope for row in sorted_sums(scopes, "key")] == ["a", "b", "c"]
     assert [row.scope for row in sorted_sums(scopes, "bytes")] == ["b", "a", "c"]
+
+
+def test_layers_are_names_that_differ_in_one_number() -> None:
+    names = ["b/h10/w_2", "b/h2/w_2", "b/h1/w_2", "b/h1/w_3", "a", "x7", "#/1", "#/01"]
+    assert [(each.name, each.numbers) for each in fold_layers(names)] == [
+        ("#/#", ["1", "01"]),
+        ("a", []),
+        ("b/h1/w_3", []),
+        ("b/h#/w_2", ["1", "2", "10"]),
+        ("x7", []),
+    ]
+    assert [names[at] for at in fold_layers(names)[3].members] == [
+        "b/h1/w_2",
+        "b/h2/w_2",
+        "b/h10/w_2",
+    ]
+    assert fold_layers([]) == []

@@ -11,5 +11,6 @@ values       values block by block, in parallel
 elements     two arrays, element by element
 objects      two object graphs, object by object
 metagraph    two MetaGraphs, by meaning
+layers       the changes layer by layer
 results      the results as data
 """

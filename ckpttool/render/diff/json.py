@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from typing import TextIO
 
@@ -24,10 +24,11 @@ def diff_document(diff: Diff) -> dict[str, object]:
     return document
 
 
-def write_lines(diff: Diff, stream: TextIO) -> None:
-    """Write each tensor on a line of its own, and on a last one all else."""
+def write_lines(diff: Diff, stream: TextIO, first: Iterable[object] = ()) -> None:
+    """Write each tensor on a line of its own, others before them, and on a last one all else."""
 
     def lines() -> Iterator[object]:
+        yield from first
         yield from (difference_document(each, diff) for each in diff.tensors)
         yield _summary(diff)
 

@@ -118,7 +118,7 @@ def _write_for_people(
         _write_graph(diff.graph, known, stream, terminal, everything=everything)
     if diff.tensors or diff.graph is not None or any(diff.damaged):
         stream.write("\n")
-    summary = _summary(diff) + ("; -v lists every tensor" if folded else "")
+    summary = summary_of(diff) + ("; -v lists every tensor" if folded else "")
     write_prose(summary, stream, terminal, style="dim")
 
 
@@ -344,7 +344,8 @@ def _graph_rows(changes: Sequence[GraphChange], *, everything: bool) -> Iterator
         yield f"  … {rest}", ""
 
 
-def _summary(diff: Diff) -> str:
+def summary_of(diff: Diff) -> str:
+    """Return how many tensors came out as what, in words."""
     counts = diff.counts
     total = humanize.counted(counts.total(), "tensor")
     words: Iterable[str] = (

@@ -140,11 +140,22 @@ def test_ls_of_v1_needs_no_values() -> None:
 
 
 @needs_command
+def test_ls_of_hdf5_needs_h5py(tmp_path: Path) -> None:
+    h5py = pytest.importorskip("h5py", reason="needs h5py")
+    path = tmp_path / "m.weights.h5"
+    with h5py.File(path, "w") as file:
+        file["layers/dense/vars/0"] = [1.0, 2.0]
+    found = imported(COMMAND, "ls", str(path))
+    assert found & {"h5py", "rich", "cramjam", "tensorflow", "google"} == {"h5py"}
+
+
+@needs_command
 def test_ls_of_safetensors_needs_no_values(tmp_path: Path) -> None:
     path = tmp_path / "m.safetensors"
     path.write_bytes(safetensors_bytes({"w": info("F32", [1], 0, 4)}, bytes(4)))
     found = imported(COMMAND, "ls", str(path))
-    assert found & {"numpy", "ml_dtypes", "rich", "cramjam", "tensorflow", "google"} == set()
+    heavy = {"numpy", "ml_dtypes", "rich", "cramjam", "tensorflow", "google", "h5py"}
+    assert found & heavy == set()
 
 
 @needs_command

@@ -8,13 +8,13 @@ from dataclasses import replace
 from typing import BinaryIO, Literal, TextIO
 
 from ckpttool.api.answer import Answer
+from ckpttool.api.draft_file import save_draft
 from ckpttool.checkpoint.nearest import quoted, require_one_of
 from ckpttool.checkpoint.open import Checkpoint, opened
 from ckpttool.checkpoint.selection.select import Selector
 from ckpttool.errors import SelectionError, in_arguments
 from ckpttool.interchange.formats import FILE_FORMATS, SAFETENSORS, FileFormat, format_of_path
 from ckpttool.interchange.keras_h5 import H5_ENDING, keras_format, read_template
-from ckpttool.query.diff.renames import save_map
 from ckpttool.query.source import Source
 from ckpttool.render.console import Terminal
 from ckpttool.render.transfers import (
@@ -276,9 +276,7 @@ def export(
             draft = draft_for_torch(ckpt, _keys(plan))
         plan, named = _name(plan, names, draft, rules, skip_unmatched=skip_unmatched)
         if draft is not None and write_map is not None:
-            _save(draft.text, write_map, force=force)
-            place = path_text(write_map) if isinstance(write_map, (str, os.PathLike)) else "map"
-            plan = plan.with_notes(f"{place}: {draft.notes[0]}", *draft.notes[1:])
+            plan = plan.with_notes(*save_draft(draft, write_map, force=force))
         if template is not None:
             require_filled(template, named.values())
         if cast:  # its notes are for who restores a checkpoint
@@ -314,14 +312,6 @@ def _name(
         return name_by_map(plan, rules, skip_unmatched=skip_unmatched)
     named = name_tensors(plan, names)
     return plan.with_notes(*notes_on_names(plan, named)), named
-
-
-def _save(text: str, place: StrPath | TextIO, *, force: bool) -> None:
-    """Write a drafted map to a file, or to one that is open."""
-    if isinstance(place, (str, os.PathLike)):
-        save_map(text, path_text(place), force=force)
-    else:
-        place.write(text)
 
 
 def mapping_misuse(

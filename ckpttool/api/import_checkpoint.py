@@ -118,6 +118,8 @@ def import_checkpoint(
     *,
     like: StrPath | Checkpoint | None = None,
     map: StrPath | Iterable[StrPath] = (),
+    accept_order: bool = False,
+    write_map: StrPath | TextIO | None = None,
     cast: Mapping[str, str] | None = None,
     saturate: bool = False,
     data: DataMode = "auto",
@@ -130,7 +132,7 @@ def import_checkpoint(
     on_wait: Callable[[str], None] | None = None,
     on_progress: Progress | None = None,
 ) -> Import:
-    """Make a checkpoint of a safetensors, npz or npy file, as `ckpt import` does.
+    """Make a checkpoint of a safetensors, npz, npy or HDF5 file, as `ckpt import` does.
 
     A safetensors file becomes a data shard as it is: the index points behind its header. Without
     `like` the checkpoint is name-based, and its keys are the names in the file.
@@ -139,8 +141,11 @@ def import_checkpoint(
         source: the file, the index of several safetensors files, or one of them that is open.
         destination: prefix of the new checkpoint. None goes with `dry_run`.
         like: an object-based checkpoint of the program that is to restore the result. A tensor
-            goes to the variable that has its name, its object path or its key.
+            goes to the variable that has its name, its object path or its key. Layers of a
+            `.weights.h5` file of Keras are paired by names and shapes instead.
         map: a file, or several, with names and layouts, as `export` takes them: they are undone.
+        accept_order: pair layers of Keras with the same shapes by their order.
+        write_map: with `dry_run`, a file for the map of these pairs, or an open one.
         cast: other dtypes, by patterns of names in the file, as `surgery.cast` takes them.
         saturate: whether what is out of range of such a dtype becomes the nearest that it has.
         data: how a safetensors file becomes a data shard: "reflink", "hardlink", "copy", or "auto"
@@ -173,6 +178,14 @@ def import_checkpoint(
         carried=data != "auto",
         compact=compact,
     )
+    maps = [map] if isinstance(map, (str, os.PathLike)) else list(map)
+    misuse = misuse or pairing_misuse(
+        like=like is not None,
+        mapped=bool(maps),
+        accept_order=accept_order,
+        kept=write_map is not None,
+        dry_run=dry_run,
+    )
     if misuse is not None:
         raise SelectionError(in_arguments(misuse))
     prefix = None if destination is None else destination_prefix(path_text(destination))
@@ -180,17 +193,25 @@ def import_checkpoint(
         problem = "the name of a file; a prefix such as out/model-1 is wanted"
         raise DestinationError(problem, path=prefix)
     number = _NUMBER.search(prefix or "")
-    maps = [map] if isinstance(map, (str, os.PathLike)) else list(map)
     rules = inverted([rule for each in maps for rule in read_map(each)])
     with opened(source) as file, nullcontext() if like is None else opened(like) as reference:
-        plan = plan_import(
+        if file.generation != "h5" and (accept_order or write_map is not None):
+            what = "accept_order" if accept_order else "write_map"
+            problem = f"{{{what}}} is for layers of Keras, in files of HDF5"
+            raise SelectionError(in_arguments(problem), path=file.prefix)
+        plan, draft = plan_import(
             file,
             like=reference,
             rules=rules,
             dtypes=cast,
             saturate=saturate,
             number=int(number[1]) if number else 1,
+            accept_order=accept_order or write_map is not None,
         )
+        if draft is not None and write_map is not None:
+            from ckpttool.api.draft_file import save_draft
+
+            plan = plan.with_notes(*save_draft(draft, write_map, force=force))
         adopts = file.generation in ADOPTED and not compact
         if data != "auto" and not adopts:
             problem = "only safetensors can be carried over as it is"
@@ -229,6 +250,27 @@ def import_misuse(
         return "{saturate} needs {cast}"
     if carried and compact:
         return "{compact} carries no file over; it goes without {data}"
+    return None
+
+
+def pairing_misuse(
+    *, like: bool, mapped: bool, accept_order: bool, kept: bool, dry_run: bool
+) -> str | None:
+    """Return why arguments about pairs of layers do not go together, their names in braces.
+
+    Args:
+        like: whether there is a reference.
+        mapped: whether a map is given.
+        accept_order: whether layers are paired by their order.
+        kept: whether the pairs go to a file.
+        dry_run: whether nothing else is written.
+    """
+    if accept_order and not like:
+        return "{accept_order} needs {like}"
+    if kept and not (like and dry_run):
+        return "{write_map} needs {like} and {dry_run}"
+    if mapped and (accept_order or kept):
+        return "the map says what goes where; {accept_order} and {write_map} pair without {map}"
     return None
 
 

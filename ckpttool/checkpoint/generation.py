@@ -12,7 +12,7 @@ from ckpttool.table.format import FOOTER_SIZE, MAGIC
 
 Generation = Literal["V1", "V2"]
 # What a checkpoint is read from.
-SourceFormat = Literal["V1", "V2", "safetensors", "npz", "npy"]
+SourceFormat = Literal["V1", "V2", "safetensors", "npz", "npy", "h5"]
 _V1_TAG = 0x0A  # SavedTensorSlices.meta
 _V2_TAGS = (0x08, 0x10, 0x1A)  # BundleHeaderProto: num_shards, endianness, version
 # All keys of format V1 begin with a zero byte; this is the shortest key above them. (LevelDB's own

@@ -127,7 +127,7 @@ class Checkpoint(Displayed, Mapping[str, "Array"]):
 
     @property
     def generation(self) -> SourceFormat:
-        """The format: `"V1"` or `"V2"`; `"safetensors"`, `"npz"` or `"npy"` for files of arrays."""
+        """The format: `"V1"` or `"V2"`; of others `"safetensors"`, `"npz"`, `"npy"`, `"h5"`."""
         return self.location.generation
 
     @property
@@ -294,6 +294,10 @@ class Checkpoint(Displayed, Mapping[str, "Array"]):
                 with suppress(CkptError):
                     return self.graph_kinds
             return self.kinds_by_key
+        if self.generation == "h5":
+            from ckpttool.checkpoint.kinds.datasets import kinds_from_datasets
+
+            return kinds_from_datasets(described)
         path = self.location.meta_path
         try:
             # Reading a graph with weights as constants would take too long.

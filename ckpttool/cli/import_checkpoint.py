@@ -1,4 +1,4 @@
-"""`ckpt import`: a checkpoint made of a safetensors, npz or npy file."""
+"""`ckpt import`: a checkpoint made of a safetensors, npz, npy or HDF5 file."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import cast
 
 import click
 
-from ckpttool.api.import_checkpoint import import_checkpoint, import_misuse
+from ckpttool.api.import_checkpoint import import_checkpoint, import_misuse, pairing_misuse
 from ckpttool.cli import options
 from ckpttool.cli.writing import DRY_RUN, FORMATS, LOCK_TIMEOUT_OPTION, end_cleanly
 from ckpttool.surgery.edits.casting import parse_cast
@@ -22,6 +22,7 @@ EXAMPLES = (
     ("ckpt import net.npz --cast '**=bfloat16' -o out/half-1", "From NumPy, in other dtypes."),
     ("ckpt import net.safetensors --like ckpts -n", "Where each tensor would go."),
 )
+_STDOUT = "-"
 
 
 @options.command("import", examples=EXAMPLES)
@@ -41,6 +42,17 @@ EXAMPLES = (
     type=click.Path(),
     multiple=True,
     help="Undo names and layouts that `ckpt export --map` gave (- for stdin).",
+)
+@click.option(
+    "--accept-order",
+    is_flag=True,
+    help="With --like, pair layers of the same shapes by their order.",
+)
+@click.option(
+    "--write-map",
+    metavar="FILE",
+    type=click.Path(),
+    help="Where the draft goes (- for stdout).",
 )
 @click.option(
     "--cast",
@@ -85,6 +97,8 @@ def command(
     output: str | None,
     like: str | None,
     map: tuple[str, ...],
+    accept_order: bool,
+    write_map: str | None,
     casts: tuple[str, ...],
     saturate: bool,
     data: str,
@@ -97,11 +111,12 @@ def command(
     by_key: bool,
     format: str,
 ) -> None:
-    """Make a checkpoint of a safetensors, npz or npy file.
+    """Make a checkpoint of a safetensors, npz, npy or HDF5 file.
 
     IN may be the index of several safetensors files. A safetensors file becomes a data shard as it
     is, by a clone or a copy. The names in the file become keys; with --like, a tensor goes to the
-    variable of REFERENCE that has its name, object path or key.
+    variable of REFERENCE that has its name, object path or key. Layers of a .weights.h5 file of
+    Keras are paired with it by names and shapes.
     """
     misuse = import_misuse(
         output is not None,
@@ -109,6 +124,13 @@ def command(
         saturate=saturate and not casts,
         carried=data != "auto",
         compact=compact,
+    )
+    misuse = misuse or pairing_misuse(
+        like=like is not None,
+        mapped=bool(map),
+        accept_order=accept_order,
+        kept=write_map is not None,
+        dry_run=dry_run,
     )
     options.refuse_misuse(misuse, destination="-o DST")
     if not dry_run:
@@ -119,6 +141,8 @@ def command(
             output,
             like=like,
             map=map,
+            accept_order=accept_order,
+            write_map=sys.stdout if write_map == _STDOUT else write_map,
             cast=dict(parse_cast(each) for each in casts),
             saturate=saturate,
             data=cast("DataMode", data),
@@ -131,7 +155,7 @@ def command(
             on_wait=settings.tell,
             on_progress=bar,
         )
-    if dry_run or format != "table" or settings.verbosity > 0:
+    if write_map != _STDOUT and (dry_run or format != "table" or settings.verbosity > 0):
         done.write_tensors(format, sys.stdout, settings.terminal(), by_key=by_key)
     sys.stdout.flush()
     for note in done.notes:

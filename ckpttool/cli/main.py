@@ -49,7 +49,8 @@ COMMANDS: Mapping[str, CommandEntry] = {
         "ckpttool.cli.export", "Write tensors to safetensors, npz and npy files."
     ),
     "import": CommandEntry(
-        "ckpttool.cli.import_checkpoint", "Make a checkpoint of a safetensors, npz or npy file."
+        "ckpttool.cli.import_checkpoint",
+        "Make a checkpoint of a safetensors, npz, npy or HDF5 file.",
     ),
     "export-meta-json": CommandEntry(
         "ckpttool.cli.export_meta_json", "Convert a MetaGraph to JSON and back."

@@ -31,7 +31,7 @@ class Foreign:
     Attributes:
         what: in words.
         remedy: what to do with it; "" where nothing helps.
-        arrays: "safetensors", "npz" or "npy" for what is read as a checkpoint is; else "".
+        arrays: "safetensors", "npz", "npy" or "h5" for what is read as a checkpoint is; else "".
     """
 
     what: str
@@ -47,7 +47,7 @@ _LISTED = "`ckpt ls` lists its tensors"
 _PYTORCH = Foreign("a PyTorch file", "torch.load reads it")
 _PICKLE = Foreign("a Python pickle", "unpickle it only if you trust whoever made it")
 _STARTS = (
-    (0, b"\x89HDF\r\n\x1a\n", Foreign("HDF5, such as Keras weights", "h5py reads it")),
+    (0, b"\x89HDF\r\n\x1a\n", Foreign("HDF5, such as Keras weights", _LISTED, "h5")),
     (0, b"\x93NUMPY", Foreign("a NumPy array", _LISTED, "npy")),
     (0, b"GGUF", Foreign("GGUF, as llama.cpp reads it", "the package gguf reads it")),
     (4, b"TFL3", Foreign("a TensorFlow Lite model", "its tensors are in no checkpoint")),
@@ -76,7 +76,10 @@ _MEMBERS = (
     (re.compile(rb".*\.npy\Z"), Foreign("a NumPy archive (.npz)", _LISTED, "npz")),
     (
         re.compile(rb"(?:metadata|config)\.json\Z|model\.weights\.h5\Z"),
-        Foreign("a Keras 3 model (.keras)", "keras.models.load_model reads it"),
+        Foreign(
+            "a Keras 3 model (.keras)",
+            "unzip it, and `ckpt ls` lists its model.weights.h5",
+        ),
     ),
 )
 _TEXTS = (

@@ -11,5 +11,5 @@ reader       reading them
 outgoing     a tensor to be written to such a file
 formats      the formats that are written, by name and by ending
 safetensors_writing, npz_writing, npy_writing    writing each of them
-keras_h5     weights of Keras models, written after a template
+keras_h5     HDF5: the datasets of a file; weights of Keras models, written after a template
 """

@@ -163,7 +163,29 @@ def _array_entry(
     )
 
 
-_READERS = {"safetensors": _read_safetensors, "npz": _read_npz, "npy": _read_npy}
+def _read_h5(file: RandomAccessFile, number: int, out: Contents) -> None:
+    from ckpttool.interchange.keras_h5 import read_datasets
+
+    for each in read_datasets(file.path, file.size):
+        if each.damage:
+            error = CorruptError(each.damage, path=file.path, key=each.path)
+            out.damaged[each.path] = error
+            continue
+        layout = None
+        if each.big_endian:
+            layout = ArrayLayout(each.offset, False, True, each.dtype.size or 1, 0)
+        out.entries[each.path] = ArrayEntry(
+            *(each.dtype, each.shape, number, each.offset, each.size, layout),
+            unreadable=each.unreadable,
+        )
+
+
+_READERS = {
+    "safetensors": _read_safetensors,
+    "npz": _read_npz,
+    "npy": _read_npy,
+    "h5": _read_h5,
+}
 
 
 def _read_listed(path: str, out: Contents) -> None:

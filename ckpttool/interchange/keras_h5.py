@@ -1,10 +1,11 @@
-"""Weights of Keras models, `.weights.h5`: the only module that uses h5py.
+"""HDF5, weights of Keras models above all (`.weights.h5`): the only module that uses h5py.
 
     layers/dense_1/vars         a group for each layer, with an attribute "name"
     layers/dense_1/vars/0       a dataset for each variable, by its number
 
 Groups are called by class, so a file is written after a template, one that the program has saved
-itself. Values are written where the datasets lie; HDF5 never holds them.
+itself. Values are read and written where the datasets lie; HDF5 never holds them, and runs none of
+its filters.
 """
 
 from __future__ import annotations
@@ -13,13 +14,14 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ckpttool.errors import CkptError, CorruptError, UnsupportedError
 from ckpttool.interchange.formats import FileFormat
 from ckpttool.interchange.outgoing import Outgoing, Write
 from ckpttool.storage.source import CHUNK_SIZE, RandomAccessFile
-from ckpttool.tensor.shape import Shape
+from ckpttool.tensor.dtypes import DType, dtype_of_name
+from ckpttool.tensor.shape import Shape, element_count
 
 if TYPE_CHECKING:
     import h5py
@@ -30,6 +32,10 @@ _OPTIMIZER = "optimizer"
 # The state of random numbers goes from the template to the file.
 _SEEDS = "seed_generator"
 _VARIABLES = "vars"
+# HDF5 does not know it: Keras 3 stores two bytes, with an attribute "dtype".
+_BFLOAT16 = "bfloat16"
+_TWO_BYTES = "|V2"
+_MAGIC = b"\x89HDF\r\n\x1a\n"
 _MAX_DEPTH, _MAX_MEMBERS = 64, 1_000_000
 _MAX_KEPT = 1 << 20
 # HDF5's dtype, as NumPy spells it -> TensorFlow's name.
@@ -103,7 +109,7 @@ def read_template(path: str) -> KerasTemplate:
         found: dict[str, list[KerasVariable]] = {}
         names: dict[str, str | None] = {}
         kept: list[tuple[str, str, Shape, bytes]] = []
-        for place, member in _members(file, path):
+        for place, member in _members(file, path, passed=_OPTIMIZER):
             if isinstance(member, _group_type()):
                 attributes = {k: v for k, v in member.attrs.items() if isinstance(v, str)}
                 groups.append((place, attributes))
@@ -126,6 +132,50 @@ def read_template(path: str) -> KerasTemplate:
     if not layers:
         raise CorruptError("no layer of it has variables", path=path)
     return KerasTemplate(path, layers, tuple(groups), tuple(kept))
+
+
+class H5Dataset(NamedTuple):
+    """A dataset of a file.
+
+    Attributes:
+        path: of it in the file.
+        dtype: TensorFlow's; `unknown(…)` where it has none.
+        shape: its shape.
+        offset: where its elements lie in the file, in C order.
+        size: how many bytes they take.
+        big_endian: their byte order.
+        unreadable: why they cannot be read; "" if they can.
+        damage: what is wrong with where they lie; "" if nothing is.
+    """
+
+    path: str
+    dtype: DType
+    shape: Shape
+    offset: int
+    size: int
+    big_endian: bool
+    unreadable: str
+    damage: str
+
+
+def read_datasets(path: str, size: int) -> list[H5Dataset]:
+    """Return all datasets of a file, by its headers alone.
+
+    Args:
+        path: of the file.
+        size: how many bytes it has.
+
+    Raises:
+        MissingFileError, FileAccessError: it cannot be opened.
+        UnsupportedError: h5py is not installed, or the file has links or too many groups.
+        CorruptError: it is no file of HDF5, or damaged.
+    """
+    with _opened(path) as file:
+        return [
+            _dataset(place, member, size)
+            for place, member in _members(file, path)
+            if not isinstance(member, _group_type())
+        ]
 
 
 def keras_format(template: KerasTemplate) -> FileFormat:
@@ -213,7 +263,10 @@ def _allocate(file: Any, path: str, dtype: str, shape: Shape, size: int) -> int:
     properties = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
     properties.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
     properties.set_fill_time(h5py.h5d.FILL_TIME_NEVER)
-    dataset = file.create_dataset(path, shape, _SPELLED[dtype], dcpl=properties)
+    spelled = _SPELLED.get(dtype, _TWO_BYTES)
+    dataset = file.create_dataset(path, shape, spelled, dcpl=properties)
+    if spelled == _TWO_BYTES:
+        dataset.attrs["dtype"] = dtype
     offset = dataset.id.get_offset()
     if offset is None:
         if size:
@@ -227,7 +280,7 @@ def _library() -> Any:
         import h5py
     except ImportError as error:
         raise UnsupportedError(
-            "files of Keras need another package: pip install 'ckpttool[h5]'"
+            "files of HDF5 need another package: pip install 'ckpttool[h5]'"
         ) from error
     return h5py
 
@@ -240,8 +293,9 @@ def _group_type() -> Any:
 def _opened(path: str) -> Iterator[h5py.File]:
     """Open a file of HDF5 for reading; what its library says becomes our error."""
     h5py = _library()
-    with RandomAccessFile(path):
-        pass  # it is there, and a regular file
+    with RandomAccessFile(path) as found:  # it is there, and a regular file
+        if found.read_at(0, min(found.size, len(_MAGIC))) != _MAGIC:
+            raise CorruptError("no file of HDF5: it begins otherwise", path=path)
     try:
         with h5py.File(path, "r") as file:
             yield file
@@ -251,24 +305,29 @@ def _opened(path: str) -> Iterator[h5py.File]:
         raise CorruptError(f"no file of HDF5 that can be read: {error}", path=path) from error
 
 
-def _members(file: Any, path: str) -> Iterator[tuple[str, Any]]:
-    """Yield groups and datasets with their paths, but for those of an optimizer.
+def _members(file: Any, path: str, *, passed: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield groups and datasets with their paths, but for those of the group that is passed over.
 
     A link may lead anywhere, and a circle of groups has no end.
     """
     h5py = _library()
     queue: list[tuple[str, Any]] = [("", file)]
+    met = {h5py.h5o.get_info(file["/"].id).addr}
     for count, (place, group) in enumerate(queue):
         if count > _MAX_MEMBERS or place.count("/") > _MAX_DEPTH:
             raise UnsupportedError("too many groups, or they lie too deep", path=path)
         for name in group:
             inner = f"{place}/{name}" if place else name
-            if inner == _OPTIMIZER:
+            if inner == passed:
                 continue
             if not isinstance(group.get(name, getlink=True), h5py.HardLink):
                 raise UnsupportedError(f"'{inner}' is a link; links are not followed", path=path)
             member = group[name]
             if isinstance(member, h5py.Group):
+                address = h5py.h5o.get_info(member.id).addr
+                if address in met:
+                    raise UnsupportedError(f"'{inner}' is a group with another path", path=path)
+                met.add(address)
                 queue.append((inner, member))
             elif not isinstance(member, h5py.Dataset):
                 raise UnsupportedError(f"'{inner}' is neither group nor dataset", path=path)
@@ -276,12 +335,60 @@ def _members(file: Any, path: str) -> Iterator[tuple[str, Any]]:
 
 
 def _variable(place: str, dataset: Any, path: str) -> KerasVariable:
-    spelled = dataset.dtype.str
-    if spelled not in _DTYPES or dataset.shape is None:
+    dtype = _BFLOAT16 if _is_bfloat16(dataset) else _DTYPES.get(dataset.dtype.str)
+    if dtype is None or dataset.shape is None:
         raise UnsupportedError(f"'{place}' has the dtype {dataset.dtype}", path=path)
     if dataset.is_virtual or dataset.external:
         raise UnsupportedError(f"the values of '{place}' lie in another file", path=path)
-    return KerasVariable(place, tuple(map(int, dataset.shape)), _DTYPES[spelled])
+    return KerasVariable(place, tuple(map(int, dataset.shape)), dtype)
+
+
+def _dataset(place: str, dataset: Any, file_size: int) -> H5Dataset:
+    """Describe a dataset; the file may say anything of it."""
+    spelled, shown = _element(dataset)
+    name = _BFLOAT16 if _is_bfloat16(dataset) else _DTYPES.get(spelled.replace(">", "<"))
+    dtype = dtype_of_name(name) if name else DType(0, f"unknown({shown})", None)
+    shape = tuple(map(int, dataset.shape or ()))
+    size = element_count(shape) * (dtype.size or 0)
+    offset = dataset.id.get_offset()
+    unreadable = damage = ""
+    if name is None:
+        unreadable = f"elements like {shown} of HDF5 cannot be read"
+    elif dataset.shape is None:
+        unreadable = "it has no elements, and no shape"
+    elif dataset.is_virtual or dataset.external:
+        unreadable = "its values lie in another file"
+    elif dataset.chunks is not None:
+        unreadable = "its values lie in chunks; `h5repack -f NONE -l CONTI` makes one piece of them"
+    elif size and offset is None:
+        unreadable = "its values were never written, or lie in its header"
+    elif size and dataset.id.get_storage_size() != size:
+        damage = f"{dtype} {list(shape)} takes {size} bytes, not {dataset.id.get_storage_size()}"
+    elif size and offset + size > file_size:
+        damage = f"{size} bytes at {offset} are more than the file has, {file_size}"
+    return H5Dataset(
+        place, dtype, shape, offset or 0, size, spelled.startswith(">"), unreadable, damage
+    )
+
+
+def _element(dataset: Any) -> tuple[str, str]:
+    """Return how NumPy spells the elements of a dataset, and how to call them.
+
+    An odd precision or offset of bits is not for reading as it lies: it has no spelling.
+    """
+    try:
+        dtype = dataset.dtype
+        exact = dataset.id.get_type().equal(_library().h5t.py_create(dtype))
+    except (TypeError, ValueError):
+        return "", "these"
+    return (str(dtype.str) if exact else ""), str(dtype)
+
+
+def _is_bfloat16(dataset: Any) -> bool:
+    """Tell whether Keras 3 marked two bytes, which HDF5 does not know, as bfloat16."""
+    kind = dataset.id.get_type()
+    opaque = isinstance(kind, _library().h5t.TypeOpaqueID) and kind.get_size() == 2
+    return opaque and dataset.attrs.get("dtype") == _BFLOAT16
 
 
 def _small(dataset: Any, place: str, path: str) -> bytes:

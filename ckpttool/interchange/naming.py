@@ -8,8 +8,8 @@ from typing import Literal
 from ckpttool.errors import CkptError
 from ckpttool.storage.source import RandomAccessFile
 
-ArrayFormat = Literal["safetensors", "npz", "npy"]
-ARRAY_FORMATS: tuple[ArrayFormat, ...] = ("safetensors", "npz", "npy")
+ArrayFormat = Literal["safetensors", "npz", "npy", "h5"]
+ARRAY_FORMATS: tuple[ArrayFormat, ...] = ("safetensors", "npz", "npy", "h5")
 # Of a list of several files.
 SHARD_LIST_SUFFIX = ".safetensors.index.json"
 _ENDINGS: tuple[tuple[str, ArrayFormat], ...] = (
@@ -17,6 +17,7 @@ _ENDINGS: tuple[tuple[str, ArrayFormat], ...] = (
     (SHARD_LIST_SUFFIX, "safetensors"),
     (".npz", "npz"),
     (".npy", "npy"),
+    (".h5", "h5"),
 )
 
 
@@ -42,7 +43,8 @@ def format_by_content(path: str) -> ArrayFormat | None:
 def array_files(folder: str) -> list[str]:
     """Return the names of what a folder offers as tensors: files that a list names are left out.
 
-    Arrays of their own (.npy) are no model, and are left out as well.
+    Arrays of their own (.npy) are no model, and are left out as well; HDF5 (.h5) often lies beside
+    the same model in another format, and may need a package that is missing.
     """
     try:
         names = sorted(os.listdir(folder or os.curdir))
@@ -51,7 +53,8 @@ def array_files(folder: str) -> list[str]:
     found = [
         name
         for name in names
-        if format_by_name(name) not in (None, "npy") and os.path.isfile(os.path.join(folder, name))
+        if format_by_name(name) not in (None, "npy", "h5")
+        and os.path.isfile(os.path.join(folder, name))
     ]
     lists = [name for name in found if name.endswith(SHARD_LIST_SUFFIX)]
     stems = tuple(name.removesuffix(SHARD_LIST_SUFFIX) + "-" for name in lists)

@@ -115,7 +115,8 @@ class Source:
     Attributes:
         path: what was typed.
         prefix: of the checkpoint.
-        generation: `"V1"` or `"V2"`; `"safetensors"`, `"npz"` or `"npy"` for files of arrays.
+        generation: `"V1"` or `"V2"`; of files of arrays
+            `"safetensors"`, `"npz"`, `"npy"` or `"h5"`.
         style: `"object"` or `"name"`.
         shards: number of data shards by the index; where there is none, the number of files.
         byte_order: `"little"` or `"big"`; None for anything but V2, where it has no meaning.

@@ -15,6 +15,7 @@ layouts     values in another layout, and plans by a map
 maps        maps: files of rules for tensors, with the layouts that they change
 tables      rename tables that come with the package
 torch_draft, keras_draft  drafting maps to PyTorch, and to Keras
+keras_pairing  variables of a reference for the datasets of a file of Keras
 renaming    renaming the tensors of a plan
 edge_notes  notes on changes of the graph that no key shows
 repetition  rules that match their own results, where a run was cut short

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from ckpttool.checkpoint.nearest import quoted
 from ckpttool.checkpoint.open import Checkpoint
@@ -15,6 +16,9 @@ from ckpttool.surgery.like.reference import follow
 from ckpttool.surgery.plan import Plan
 from ckpttool.surgery.rules import RenameRule
 
+if TYPE_CHECKING:
+    from ckpttool.surgery.torch_draft import MapDraft
+
 
 def plan_import(
     source: Checkpoint,
@@ -24,8 +28,11 @@ def plan_import(
     dtypes: Mapping[str, str] | None = None,
     saturate: bool = False,
     number: int = 1,
-) -> Plan:
-    """Return the plan for a checkpoint of the tensors of a file.
+    accept_order: bool = False,
+) -> tuple[Plan, MapDraft | None]:
+    """Return the plan for a checkpoint of the tensors of a file, and how its layers were paired.
+
+    With `like` and no rules a file of Keras is paired with it, since its names do not tell.
 
     Args:
         source: the open file.
@@ -34,8 +41,10 @@ def plan_import(
         dtypes: other dtypes, by patterns of names in the file.
         saturate: whether what is out of range of such a dtype becomes the nearest that it has.
         number: of the result among the checkpoints of its program, for the save counter of `like`.
+        accept_order: whether layers of Keras with the same shapes may be paired by their order.
 
     Raises:
+        SelectionError: layers of Keras have no counterpart, or only their order tells.
         SurgeryError: the source is a checkpoint already, or has no tensors.
         UnsupportedError: a tensor has a dtype that TensorFlow does not have; all are named.
         CkptError: as of maps, casts and following a reference.
@@ -59,7 +68,14 @@ def plan_import(
         plan = cast(plan, dtypes, saturate=saturate)
     if rules:
         plan = apply_map(plan, rules)
-    return plan if like is None else follow(plan, like, save_counter=number)
+    if like is None:
+        return plan, None
+    if source.generation != "h5" or rules:
+        return follow(plan, like, save_counter=number), None
+    from ckpttool.surgery.keras_pairing import pair_with_keras, places_of
+
+    draft = pair_with_keras(plan, like, accept_order=accept_order)
+    return follow(plan, like, places_of(draft, like), save_counter=number), draft
 
 
 def _refuse_unreadable(plan: Plan) -> None:

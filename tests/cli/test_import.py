@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -271,3 +272,26 @@ def test_answer(net: Path, tmp_path: Path) -> None:
     assert repr(done).startswith("<Import of ") and "wrote" in done.summary
     assert "net/l1/kernel" in str(done) and not done.dry_run
     assert done.destination == str(tmp_path / "a-1") and done.source.generation == "safetensors"
+
+
+def test_pairs_of_layers_are_for_files_of_keras(
+    net: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = str(tmp_path / "x-1")
+    for words, message in (
+        (("--accept-order", "-o", out), "--accept-order needs --like"),
+        (("--write-map", "m", "-n"), "--write-map needs --like and --dry-run"),
+        (("--like", GUIDE, "--write-map", "m", "-o", out), "--write-map needs --like and"),
+        (("--like", GUIDE, "--accept-order", "--map", "m", "-n"), "pair without --map"),
+        (("--like", GUIDE, "--accept-order", "-n"), "accept_order is for layers of Keras"),
+        (("--like", GUIDE, "--write-map", "m", "-n"), "write_map is for layers of Keras"),
+    ):
+        done = ckpt("import", str(net), *words)
+        assert done.code == 2 and message in done.err, done.err
+    monkeypatch.setitem(sys.modules, "h5py", None)
+    file = tmp_path / "m.weights.h5"
+    file.write_bytes(b"\x89HDF\r\n\x1a\n" + bytes(99))
+    for command in (("ls",), ("import", "-o", out)):
+        done = ckpt(*command, str(file))
+        assert done.code == 2 and "pip install 'ckpttool[h5]'" in done.err
+    assert not list(tmp_path.glob("x-1*"))

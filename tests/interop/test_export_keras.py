@@ -171,7 +171,7 @@ def test_what_is_refused(tf: Any, tmp_path: Path) -> None:
         (soft, "is a link"),
         (virtual, "lie in another file"),
         (elsewhere, "lie in another file"),
-        (circle, "lie too deep"),
+        (circle, "is a group with another path"),
         (lambda file: dataset(file, "weights"), "is no variable of a layer"),
         (lambda file: dataset(file, dtype="S3"), "has the dtype"),
         (lambda file: dataset(file, dtype=">f4"), "has the dtype"),

@@ -99,6 +99,8 @@ def open_target(path: StrPath) -> Checkpoint | Lock:
     if typed == _LOCK_STREAM or _is_lock(typed):
         return read_lock(typed)
     try:
+        if locate(typed).generation == "h5":
+            raise NotFoundError("weights in HDF5 have no objects", path=typed)
         return open_source(typed)
     except NotFoundError as error:
         error.message += f"; TARGET stands for the program, which can write one: {FRESH}"

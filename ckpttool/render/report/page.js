@@ -7,6 +7,8 @@ root.dataset.errors = "[]";
 addEventListener("error", event => note(event.message));
 document.addEventListener("securitypolicyviolation", event => note(event.violatedDirective));
 
+// Paper is light, whatever the screen is.
+let printing = false;
 const SVG = "http://www.w3.org/2000/svg";
 const data = JSON.parse(document.getElementById("data").textContent);
 const find = id => document.getElementById(id);
@@ -238,7 +240,8 @@ if (tree.bytes) { find("map").hidden = false; layMap(); }
 const HEAT = ["#440154", "#482878", "#3e4989", "#31688e", "#26828e", "#1f9e89", "#35b779", "#6ece58", "#b5de2b", "#fde725"];
 const layMatrix = () => {
   const {rows, columns, cells} = data.layers, canvas = find("matrix");
-  const style = getComputedStyle(root), ink = style.getPropertyValue("--ink"), line = style.getPropertyValue("--line");
+  const style = getComputedStyle(root), ink = printing ? "#1f2328" : style.getPropertyValue("--ink");
+  const line = printing ? "#d1d9e0" : style.getPropertyValue("--line");
   let low = Infinity, high = 0;
   for (const row of cells) for (const at of row) {
     const value = at === null ? null : data.std[at];
@@ -308,7 +311,7 @@ const shareOf = (count, at) => {
 };
 const HEIGHT = 32, MOST_ROWS = 60, PRINTED = 2000;
 const chosen = new Set(), holder = find("rows-pane"), body = find("rows").tBodies[0];
-let order = [], sorting = {column: COLUMNS[0], up: true}, onlyBad = false, printing = false, current = 0;
+let order = [], sorting = {column: COLUMNS[0], up: true}, onlyBad = false, current = 0;
 const texts = data.names.map((name, at) => (name + " " + dtypeOf(at) + " " + shapeOf(at)).toLowerCase());
 // Numbers in names count as numbers: h2 comes before h10.
 const natural = new Intl.Collator("en", {numeric: true}).compare;
@@ -435,8 +438,8 @@ if (data.values) {
   find("kinds").append(button);
 }
 find("words").addEventListener("input", choose);
-addEventListener("beforeprint", () => { printing = true; shownFrom = -1; showRows(); });
-addEventListener("afterprint", () => { printing = false; shownFrom = -1; showRows(); });
+for (const [name, on] of [["beforeprint", true], ["afterprint", false]])
+  addEventListener(name, () => { printing = on; shownFrom = -1; showRows(); if (data.layers) layMatrix(); });
 addEventListener("resize", () => {
   if (tree.bytes && pane.clientWidth !== lastWidth) { layMap(); if (data.layers) layMatrix(); }
 });

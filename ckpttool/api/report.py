@@ -78,6 +78,12 @@ class CheckpointReport(Answer):
             files.create(target).write(self.html.encode("utf-8"))
             files.commit(replace_last=force)
 
+    def _repr_html_(self) -> str:
+        """Return a card for a notebook, in which the page itself would take megabytes."""
+        from ckpttool.render.notebook.report import report_html
+
+        return report_html(self.facts)
+
     def write_json(self, stream: TextIO) -> None:
         """Write the facts as JSON."""
         write_json(self._document(), stream)

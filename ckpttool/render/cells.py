@@ -58,13 +58,13 @@ class Column:
         return self.name if self.title is None else self.title
 
 
-# One colour for each kind, in every table and picture.
+# The colours of pictures and pages, as near as a terminal has them: steps are grey there, like the
+# rest.
 _KIND_STYLES = {
     "weight": "blue",
     "slot": "yellow",
     "optimizer": "red",
-    "ema": "magenta",
-    "step": "green",
+    "ema": "green",
 }
 
 

@@ -59,7 +59,7 @@ def checkpoint_html(ckpt: Checkpoint, most: int) -> str:
             ]
         ),
         *_alarms(ckpt, source),
-        *share_bar(_shares(stored), "bytes by kind"),
+        *share_bar(kind_shares(stored), "bytes by kind"),
     ]
     if largest:
         cells = (_cells(rows[at]) for at in largest)
@@ -78,7 +78,8 @@ def _alarms(ckpt: Checkpoint, source: Source) -> list[Markup]:
     return lines
 
 
-def _shares(stored: dict[str, int]) -> list[Share]:
+def kind_shares(stored: dict[str, int]) -> list[Share]:
+    """Return the shares of a bar of bytes by kind, in the order and colours of pages."""
     order = [*AREAS, *sorted(stored.keys() - AREAS.keys())]
     return [
         Share(kind, AREAS.get(kind, AREA_REST).light, stored[kind], humanize.size(stored[kind]))

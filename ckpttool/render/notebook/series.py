@@ -19,6 +19,7 @@ from ckpttool.render.notebook.frame import (
     view_frame,
     view_table,
 )
+from ckpttool.render.sparklines import Scale
 
 _HEADINGS = (
     Heading(""),
@@ -71,14 +72,15 @@ def _chart(values: Sequence[float | None], color: str, label: str, *, logarithmi
     shares = min(len(values), _MOST_POINTS)
     edges = [number * len(values) // shares for number in range(shares + 1)]
     heights = [_largest(values[low:high], logarithmic=logarithmic) for low, high in pairwise(edges)]
-    known = [height for height in heights if height is not None]
-    low, high = min(known, default=0.0), max(known, default=0.0)
+    scale = Scale.of(heights, logarithmic=logarithmic)
+    low, high = scale.low, scale.high
     words, pen = [], "M"
     for at, height in enumerate(heights):
         if height is None:
             pen = "M"
             continue
-        share = (height - low) / (high - low) if high > low else 0.5
+        place = log(height) if logarithmic else height
+        share = (place - low) / (high - low) if high > low else 0.5
         x = _MARGIN + at * (_WIDTH - 2 * _MARGIN) // max(shares - 1, 1)
         y = _HEIGHT - _MARGIN - round(share * (_HEIGHT - 2 * _MARGIN))
         # A line to the point itself makes a dot of one that stands alone.
@@ -104,6 +106,4 @@ def _chart(values: Sequence[float | None], color: str, label: str, *, logarithmi
 
 def _largest(values: Sequence[float | None], *, logarithmic: bool) -> float | None:
     known = [value for value in values if value is not None and (value > 0 or not logarithmic)]
-    if not known:
-        return None
-    return log(max(known)) if logarithmic else max(known)
+    return max(known, default=None)

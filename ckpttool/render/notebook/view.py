@@ -1,4 +1,4 @@
-"""The HTML that a notebook shows of an answer."""
+"""The HTML that a notebook shows of a checkpoint and of comparisons."""
 
 from __future__ import annotations
 

@@ -19,6 +19,7 @@ from ckpttool.errors import (
     UnsupportedError,
 )
 from ckpttool.interchange.safetensors import (
+    MAX_HEADER,
     SAFETENSORS_CODES,
     SafetensorsHeader,
     build_header,
@@ -28,6 +29,7 @@ from ckpttool.interchange.safetensors import (
 from ckpttool.storage.source import RandomAccessFile
 from ckpttool.tensor.dtypes import DTYPES, dtype_of_name
 from tests.support.arrays import info, safetensors_bytes
+from tests.support.limits import memory_limit, time_limit
 
 F32 = dtype_of_name("float32")
 
@@ -325,3 +327,68 @@ def test_every_dtype_of_tensorflow_has_a_code_or_none() -> None:
     for name in without:
         with pytest.raises(UnsupportedError, match=f"no dtype for {name}"):
             safetensors_code(dtype_of_name(name))
+
+
+def _many(count: int) -> bytes:
+    lines = (
+        f'"layer_{n}/kernel":{{"dtype":"F32","shape":[1],"data_offsets":[{4 * n},{4 * n + 4}]}}'
+        for n in range(count)
+    )
+    return ("{" + ",".join(lines) + "}").encode()
+
+
+@pytest.mark.large
+@pytest.mark.parametrize("damaged", [False, True], ids=["whole", "damaged"])
+def test_a_header_of_very_many_tensors(tmp_path: Path, damaged: bool) -> None:
+    """Time and memory grow with the header and no faster."""
+    count = 300_000
+    raw = _many(count)
+    data = bytes(4 * count)
+    path = tmp_path / "m.safetensors"
+    path.write_bytes(safetensors_bytes(raw, data[4:] if damaged else data))
+    with memory_limit(1 << 30), time_limit(30), RandomAccessFile(str(path)) as file:
+        if damaged:
+            with pytest.raises(CkptError):
+                read_header(file)
+        else:
+            assert len(read_header(file).tensors) == count
+
+
+@pytest.mark.large
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"[" * 50_000_000,
+        b'{"a":' * 10_000_000,
+        b'{"__metadata__":{"a":"' + b"x" * 90_000_000 + b'"}',
+        b'{"a":{"dtype":"F32","shape":[' + b"1," * 20_000_000 + b'1],"data_offsets":[0,4]}}',
+        b'{"a":{"dtype":"F32","shape":[' + b"9" * 50_000_000 + b'],"data_offsets":[0,4]}}',
+        b'{"a":{"dtype":"' + b"F" * 50_000_000 + b'","shape":[],"data_offsets":[0,4]}}',
+        b"{" + b'"a":{},' * 7_000_000 + b'"b":{}}',
+    ],
+    ids=["lists", "objects", "text", "dimensions", "digits", "dtype", "duplicates"],
+)
+def test_a_huge_header_that_is_refused(tmp_path: Path, raw: bytes) -> None:
+    path = tmp_path / "m.safetensors"
+    path.write_bytes(safetensors_bytes(raw, bytes(4)))
+    with (
+        memory_limit(2 << 30),
+        time_limit(30),
+        RandomAccessFile(str(path)) as file,
+        pytest.raises(CkptError) as caught,
+    ):
+        read_header(file)
+    assert len(str(caught.value)) < 1000
+
+
+def test_a_header_of_any_claimed_size_costs_nothing(tmp_path: Path) -> None:
+    for claim in (MAX_HEADER, MAX_HEADER + 1, 1 << 40, (1 << 64) - 1):
+        path = tmp_path / "m.safetensors"
+        path.write_bytes(claim.to_bytes(8, "little") + b"{}")
+        with (
+            memory_limit(64 << 20),
+            time_limit(2),
+            RandomAccessFile(str(path)) as file,
+            pytest.raises(CkptError),
+        ):
+            read_header(file)

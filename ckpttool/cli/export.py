@@ -30,7 +30,10 @@ EXAMPLES = (
     ("ckpt export ckpts -o model.safetensors", "All weights of the latest checkpoint."),
     ("ckpt export ckpts 'net/**/kernel' -o kernels.npz", "Some of them, for NumPy."),
     ("ckpt export ckpts net/l1/kernel -o kernel.npy", "One tensor."),
-    ("ckpt export ckpts --all-kinds -o all.safetensors -n", "What everything would be called."),
+    (
+        "ckpt export ckpts --all-kinds --skip-unsupported -o all.safetensors -n",
+        "What everything would be called.",
+    ),
     ("ckpt export keras --names variable -o keras.safetensors", "Under the names of variables."),
     (
         "ckpt export ckpts --max-shard-size 5GB -o big/model.safetensors",

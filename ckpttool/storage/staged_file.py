@@ -32,6 +32,8 @@ class StagedFile:
         self._kind = stat.S_IFREG
         self._named = False
         self._synced = False
+        # Looked at beforehand: nothing may lie between a caller's last look and the renaming.
+        self._replaceable = _is_replaceable(folder.status(self.names[1]))
 
     @property
     def names(self) -> tuple[str, str]:
@@ -158,7 +160,7 @@ class StagedFile:
         self._named = True  # beforehand: an interrupt may come right after
         try:
             if replace:
-                self._refuse_special(folder.status(then))
+                self._refuse_special()
                 folder.rename(now, then)
             else:
                 self._take_free_name()
@@ -171,9 +173,9 @@ class StagedFile:
         if not self.has_name():
             raise ChangedError("another process replaced the file", path=self.path)
 
-    def _refuse_special(self, found: os.stat_result | None) -> None:
-        """Refuse to replace a device, a pipe or the like; a link is replaced itself."""
-        if found is not None and not stat.S_ISREG(found.st_mode) | stat.S_ISLNK(found.st_mode):
+    def _refuse_special(self) -> None:
+        """Refuse to replace a device, a pipe or the like."""
+        if not self._replaceable:
             self._named = False
             raise DestinationError("it is not a file", path=self.path)
 
@@ -214,3 +216,8 @@ class StagedFile:
         """Remove the final name again, if `publish` gave it."""
         if self._named and self.has_name():
             self._folder.remove(self.names[1])
+
+
+def _is_replaceable(found: os.stat_result | None) -> bool:
+    """Tell whether a file may take the place of another; a link is replaced itself."""
+    return found is None or stat.S_ISREG(found.st_mode) or stat.S_ISLNK(found.st_mode)

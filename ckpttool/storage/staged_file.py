@@ -33,7 +33,10 @@ class StagedFile:
         self._named = False
         self._synced = False
         # Looked at beforehand: nothing may lie between a caller's last look and the renaming.
-        self._replaceable = _is_replaceable(folder.status(self.names[1]))
+        try:
+            self._replaceable = _is_replaceable(folder.status(self.names[1]))
+        except OSError as error:
+            raise file_error(error, path) from error
 
     @property
     def names(self) -> tuple[str, str]:

@@ -20,6 +20,12 @@ from tests.faults.test_train_saving import KINDS, KilledError, restorable, troub
 BACKGROUND = CheckpointOptions(enable_async=True)
 
 
+@pytest.fixture(autouse=True)
+def _no_patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have no manager wait: what "dies" here at a lock does not end, and so keeps it."""
+    monkeypatch.setattr("ckpttool.train.manager._PATIENCE", 0.0)
+
+
 def program(value: float) -> Any:
     return Checkpoint(v=Variable(value))
 

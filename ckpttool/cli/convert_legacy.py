@@ -20,7 +20,10 @@ from ckpttool.cli.writing import (
     DRY_RUN,
     FOLLOW_LINKS,
     FORMATS,
+    LIKE_OPTION,
     LOCK_TIMEOUT_OPTION,
+    MAX_SHARD_SIZE_OPTION,
+    UPDATE_STATE_OPTION,
     end_cleanly,
 )
 from ckpttool.surgery.convert import TARGET_FORMS, TargetForm
@@ -66,12 +69,7 @@ EXAMPLES = (
     type=click.Choice(TARGET_FORMS),
     help="Target form (default: v2; of an export, a SavedModel).",
 )
-@click.option(
-    "--like",
-    metavar="REFERENCE",
-    type=options.CheckpointPath(),
-    help="Give it the objects of this checkpoint, of the program to load it.",
-)
+@LIKE_OPTION
 @click.option(
     "--strict", is_flag=True, help="Fail if anything of SRC or REFERENCE would be left out."
 )
@@ -100,19 +98,10 @@ EXAMPLES = (
 )
 @click.option("--join-slices", is_flag=True, help="Join the slices of partitioned tensors.")
 @click.option("--shards", metavar="N", type=click.IntRange(1, 512), help="Write N data shards.")
-@click.option(
-    "--max-shard-size",
-    metavar="SIZE",
-    type=options.ByteSize(),
-    help="Start a new file at this size, e.g. 2GiB.",
-)
+@MAX_SHARD_SIZE_OPTION
 @click.option("-n", "--dry-run", is_flag=True, help=DRY_RUN)
 @click.option("--force", is_flag=True, help="Replace what exists at DST; accept missing assets.")
-@click.option(
-    "--update-state",
-    is_flag=True,
-    help="Record the result as the latest in the folder's state file.",
-)
+@UPDATE_STATE_OPTION
 @click.option(
     "--meta",
     type=click.Choice(META_MODES),

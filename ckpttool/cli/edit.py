@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,13 +11,19 @@ import click
 from ckpttool.api.edit import NOTHING_TO_EDIT, edit, parse_graft
 from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.cli import options
-from ckpttool.cli.writing import FORMATS, Destination, carry_out, single_write_options
+from ckpttool.cli.writing import (
+    FORMATS,
+    SATURATE_OPTION,
+    Destination,
+    carry_out,
+    single_write_options,
+)
 from ckpttool.printable import printable
 from ckpttool.surgery.edits.casting import parse_cast
 from ckpttool.surgery.edits.setting import Given, TypedValue, parse_setting
 
 if TYPE_CHECKING:
-    from ckpttool.api.outcome import Outcome, Outcomes
+    from ckpttool.api.outcome import Outcome
     from ckpttool.surgery.writing.write import Writing
 
 EXAMPLES = (
@@ -59,11 +65,7 @@ def _once(option: str, pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
     type=options.TensorName(),
     help="Store matching tensors in another dtype, rounded to nearest even.",
 )
-@click.option(
-    "--saturate",
-    is_flag=True,
-    help="With --cast, make what is out of range the nearest number that the dtype has.",
-)
+@SATURATE_OPTION
 @click.option(
     "--graft",
     metavar="OTHER:SCOPE=SCOPE",
@@ -107,7 +109,4 @@ def command(
             **how,
         )
 
-    def each(how: Writing, tell: Callable[[Outcome], None]) -> Outcomes:
-        raise NotImplementedError("there is no --all")
-
-    carry_out(settings, source, destination, format, one, each)
+    carry_out(settings, source, destination, format, one)

@@ -21,7 +21,17 @@ from ckpttool.checkpoint.nearest import require_one_of
 from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.checkpoint.selection.select import Selector
 from ckpttool.cli import options
-from ckpttool.cli.writing import DRY_RUN, FORMATS, LOCK_TIMEOUT_OPTION, end_cleanly
+from ckpttool.cli.writing import (
+    ACCEPT_ORDER_OPTION,
+    CASTS_OPTION,
+    DRY_RUN,
+    FORMATS,
+    LOCK_TIMEOUT_OPTION,
+    MAX_SHARD_SIZE_OPTION,
+    SATURATE_OPTION,
+    WRITE_MAP_OPTION,
+    end_cleanly,
+)
 from ckpttool.surgery.edits.casting import parse_cast
 from ckpttool.surgery.exporting.choice import NAMINGS, Naming
 from ckpttool.surgery.torch_draft import DRAFT_TABLES
@@ -94,35 +104,16 @@ def _pairs(metadata: tuple[str, ...]) -> dict[str, str]:
     multiple=True,
     help="Draft a map for review; NAME is torch. Needs --write-map and --dry-run.",
 )
-@click.option(
-    "--write-map",
-    metavar="FILE",
-    type=click.Path(),
-    help="Where the draft goes (- for stdout).",
-)
+@WRITE_MAP_OPTION
 @click.option(
     "--like",
     metavar="REFERENCE",
     type=click.Path(),
     help="A .weights.h5 file that the Keras program has saved; OUT becomes another.",
 )
-@click.option(
-    "--accept-order",
-    is_flag=True,
-    help="With --like, pair layers of the same shapes by their order.",
-)
-@click.option(
-    "--cast",
-    "casts",
-    metavar="PATTERN=DTYPE",
-    multiple=True,
-    help="Store matching tensors in another dtype, rounded to nearest even.",
-)
-@click.option(
-    "--saturate",
-    is_flag=True,
-    help="With --cast, make what is out of range the nearest number that the dtype has.",
-)
+@ACCEPT_ORDER_OPTION
+@CASTS_OPTION
+@SATURATE_OPTION
 @click.option(
     "--strings",
     type=click.Choice(STRING_FORMS),
@@ -137,12 +128,7 @@ def _pairs(metadata: tuple[str, ...]) -> dict[str, str]:
     multiple=True,
     help="Text for the header of a safetensors file.",
 )
-@click.option(
-    "--max-shard-size",
-    metavar="SIZE",
-    type=options.ByteSize(),
-    help="Start a new file at this size, e.g. 2GiB.",
-)
+@MAX_SHARD_SIZE_OPTION
 @click.option("-n", "--dry-run", is_flag=True, help=DRY_RUN)
 @click.option("--force", is_flag=True, help="Replace what exists at OUT.")
 @LOCK_TIMEOUT_OPTION

@@ -9,7 +9,20 @@ import click
 
 from ckpttool.api.import_checkpoint import import_checkpoint, import_misuse, pairing_misuse
 from ckpttool.cli import options
-from ckpttool.cli.writing import DRY_RUN, FORMATS, LOCK_TIMEOUT_OPTION, end_cleanly
+from ckpttool.cli.writing import (
+    ACCEPT_ORDER_OPTION,
+    CASTS_OPTION,
+    DRY_RUN,
+    FOLLOW_LINKS,
+    FORCE_OPTION,
+    FORMATS,
+    LIKE_OPTION,
+    LOCK_TIMEOUT_OPTION,
+    SATURATE_OPTION,
+    UPDATE_STATE_OPTION,
+    WRITE_MAP_OPTION,
+    end_cleanly,
+)
 from ckpttool.surgery.edits.casting import parse_cast
 from ckpttool.surgery.writing.bundle.carry import DATA_MODES, DataMode
 
@@ -30,12 +43,7 @@ _STDOUT = "-"
 @click.option(
     "-o", "--output", metavar="DST", type=click.Path(), help="Prefix of the new checkpoint."
 )
-@click.option(
-    "--like",
-    metavar="REFERENCE",
-    type=options.CheckpointPath(),
-    help="Give it the objects of this checkpoint, of the program to load it.",
-)
+@LIKE_OPTION
 @click.option(
     "--map",
     metavar="FILE",
@@ -43,29 +51,10 @@ _STDOUT = "-"
     multiple=True,
     help="Undo names and layouts that `ckpt export --map` gave (- for stdin).",
 )
-@click.option(
-    "--accept-order",
-    is_flag=True,
-    help="With --like, pair layers of the same shapes by their order.",
-)
-@click.option(
-    "--write-map",
-    metavar="FILE",
-    type=click.Path(),
-    help="Where the draft goes (- for stdout).",
-)
-@click.option(
-    "--cast",
-    "casts",
-    metavar="PATTERN=DTYPE",
-    multiple=True,
-    help="Store matching tensors in another dtype, rounded to nearest even.",
-)
-@click.option(
-    "--saturate",
-    is_flag=True,
-    help="With --cast, make what is out of range the nearest number that the dtype has.",
-)
+@ACCEPT_ORDER_OPTION
+@WRITE_MAP_OPTION
+@CASTS_OPTION
+@SATURATE_OPTION
 @click.option(
     "--data",
     type=click.Choice(DATA_MODES),
@@ -76,17 +65,9 @@ _STDOUT = "-"
     "--compact", is_flag=True, help="Store the tensors without the header of a safetensors file."
 )
 @click.option("-n", "--dry-run", is_flag=True, help=DRY_RUN)
-@click.option("--force", is_flag=True, help="Replace an existing checkpoint at DST.")
-@click.option(
-    "--update-state",
-    is_flag=True,
-    help="Record the result as the latest in the folder's state file.",
-)
-@click.option(
-    "--follow-links",
-    is_flag=True,
-    help="Accept data shards that are links to files outside the checkpoint's folder.",
-)
+@FORCE_OPTION
+@UPDATE_STATE_OPTION
+@FOLLOW_LINKS
 @LOCK_TIMEOUT_OPTION
 @options.keys_option
 @options.format_options(*FORMATS)

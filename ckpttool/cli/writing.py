@@ -40,6 +40,41 @@ UPDATE_STATE_OPTION = click.option(
     is_flag=True,
     help="Record the result as the latest in the folder's state file.",
 )
+LIKE_OPTION = click.option(
+    "--like",
+    metavar="REFERENCE",
+    type=options.CheckpointPath(),
+    help="Give it the objects of this checkpoint, of the program to load it.",
+)
+ACCEPT_ORDER_OPTION = click.option(
+    "--accept-order",
+    is_flag=True,
+    help="With --like, pair layers of the same shapes by their order.",
+)
+WRITE_MAP_OPTION = click.option(
+    "--write-map",
+    metavar="FILE",
+    type=click.Path(),
+    help="Where the draft goes (- for stdout).",
+)
+CASTS_OPTION = click.option(
+    "--cast",
+    "casts",
+    metavar="PATTERN=DTYPE",
+    multiple=True,
+    help="Store matching tensors in another dtype, rounded to nearest even.",
+)
+SATURATE_OPTION = click.option(
+    "--saturate",
+    is_flag=True,
+    help="With --cast, make what is out of range the nearest number that the dtype has.",
+)
+MAX_SHARD_SIZE_OPTION = click.option(
+    "--max-shard-size",
+    metavar="SIZE",
+    type=options.ByteSize(),
+    help="Start a new file at this size, e.g. 2GiB.",
+)
 META_OPTION = click.option(
     "--meta",
     type=click.Choice(META_MODES),
@@ -168,7 +203,7 @@ def carry_out(
     destination: Destination,
     format: str,
     one: Callable[[Checkpoint, Writing], Outcome],
-    each: Callable[[Writing, Callable[[Outcome], None]], Outcomes],
+    each: Callable[[Writing, Callable[[Outcome], None]], Outcomes] | None = None,
 ) -> None:
     """Change a checkpoint or those of a folder, or only print how, and tell what came of it.
 
@@ -178,15 +213,16 @@ def carry_out(
         destination: where and how to write.
         format: how to print the changes.
         one: the twin of the command for one checkpoint.
-        each: the same for a folder; it gets what is to be told of each checkpoint.
+        each: the same for a folder, where there is --all; it gets what tells of each checkpoint.
     """
     if not destination.how["dry_run"]:
         end_cleanly()
-    location = None if destination.all else locate(source, within=destination.in_place)
-    if location is not None:
-        settings.report(location)
     with ExitStack() as stack:
-        ckpt = stack.enter_context(Checkpoint(location)) if location is not None else None
+        ckpt = None
+        if not destination.all:
+            location = locate(source, within=destination.in_place)
+            settings.report(location)
+            ckpt = stack.enter_context(Checkpoint(location))
         bar = stack.enter_context(settings.progress("writing"))
 
         def tell(outcome: Outcome) -> None:
@@ -195,7 +231,13 @@ def carry_out(
                 settings.tell(line)
 
         how: Writing = {**destination.how, "on_wait": settings.tell, "on_progress": bar}
-        outcome = each(how, tell) if ckpt is None else one(ckpt, how)
+        outcome: Outcome | Outcomes
+        if ckpt is not None:
+            outcome = one(ckpt, how)
+        elif each is not None:
+            outcome = each(how, tell)
+        else:
+            raise TypeError("this command writes no folder")
     tell_outcome(settings, outcome, format, by_key=destination.by_key)
 
 

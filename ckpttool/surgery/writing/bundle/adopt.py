@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Set
 
 from ckpttool.bundle.entry import BundleEntry, BundleHeader
-from ckpttool.bundle.naming import index_path, shard_path
+from ckpttool.bundle.naming import shard_path
 from ckpttool.coding.checksum import crc32c, mask
 from ckpttool.errors import CorruptError, DestinationError
 from ckpttool.interchange.entry import ArrayEntry
@@ -118,9 +118,8 @@ class AdoptedStage:
 
     def index(self, layout: Layout) -> None:
         """Stage the index."""
-        file = self._new_file(index_path(self._prefix))
-        layout.write_index(file.write)
-        self.bytes_written += file.size
+        permissions = self._plan.source.reader.permissions
+        self.bytes_written += layout.stage_index(self._staged, self._prefix, permissions)
 
     def _new_file(self, path: str) -> StagedFile:
         file = self._staged.create(path, mode=0o600)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ckpttool.bundle.entry import BundleEntry, BundleHeader
+from ckpttool.bundle.naming import index_path
 from ckpttool.coding.text import encode_text
+from ckpttool.storage.source import Permissions
+from ckpttool.storage.staging import StagedFiles
 from ckpttool.surgery.writing.receipt import ShardReceipt, Written
 from ckpttool.table.builder import TableBuilder
 from ckpttool.tensor.slices import TensorSlice, encode_slice_key
@@ -40,12 +43,21 @@ class Layout:
             ]
         return sorted(records)
 
-    def write_index(self, write: Callable[[bytes | memoryview], object]) -> None:
-        """Write the index as a table."""
-        builder = TableBuilder(write)
+    def stage_index(self, staged: StagedFiles, prefix: str, permissions: Permissions) -> int:
+        """Stage the index as a table; return its size in bytes.
+
+        Args:
+            staged: the set of files to add to.
+            prefix: the destination.
+            permissions: those of the source.
+        """
+        file = staged.create(index_path(prefix), mode=0o600)
+        file.take_permissions(permissions)
+        builder = TableBuilder(file.write)
         for key, value in self.records():
             builder.add(key, value)
         builder.finish()
+        return file.size
 
     def written(self, size: int, notes: Iterable[str]) -> Written:
         """Return the result of writing it: `size` bytes were written."""

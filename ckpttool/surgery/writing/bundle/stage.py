@@ -6,7 +6,7 @@ from collections.abc import Callable, Set
 from dataclasses import replace
 
 from ckpttool.bundle.entry import BundleEntry, BundleHeader
-from ckpttool.bundle.naming import index_path, shard_path
+from ckpttool.bundle.naming import shard_path
 from ckpttool.coding.checksum import mask
 from ckpttool.errors import UnsupportedError
 from ckpttool.objects.keys import GRAPH_KEY
@@ -145,9 +145,8 @@ class Stage:
 
     def index(self, layout: Layout) -> None:
         """Stage the index."""
-        file = self._new_file(index_path(self._prefix))
-        layout.write_index(file.write)
-        self.bytes_written += file.size
+        permissions = self._plan.source.bundle.permissions
+        self.bytes_written += layout.stage_index(self._staged, self._prefix, permissions)
 
     def _new_file(self, path: str) -> StagedFile:
         file = self._staged.create(path, mode=0o600)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Set
 
 from ckpttool.bundle.entry import BundleEntry, BundleHeader
-from ckpttool.bundle.naming import index_path, shard_path
+from ckpttool.bundle.naming import shard_path
 from ckpttool.checkpoint.nearest import listed
 from ckpttool.coding.checksum import crc32c, mask
 from ckpttool.coding.text import encode_text
@@ -125,10 +125,8 @@ class RecodedStage:
 
     def index(self, layout: Layout) -> None:
         """Stage the index."""
-        file = self._staged.create(index_path(self._prefix), mode=0o600)
-        file.take_permissions(self._plan.source.reader.permissions)
-        layout.write_index(file.write)
-        self.bytes_written += file.size
+        permissions = self._plan.source.reader.permissions
+        self.bytes_written += layout.stage_index(self._staged, self._prefix, permissions)
 
     def _sizes(self, tensor: PlannedTensor) -> list[int]:
         """Return the bytes of each payload of a tensor."""

@@ -31,8 +31,13 @@ _DIGITS = re.compile(r"([0-9]+)")
 
 def natural_key(text: str) -> list[tuple[int, str]]:
     """Return a sort key that puts `layer_9` before `layer_10`."""
-    # Longer digits are larger numbers once zeros are off, whatever the length int() would take.
     return [
-        (len(part.lstrip("0")), part.lstrip("0")) if at % 2 else (0, part)
-        for at, part in enumerate(_DIGITS.split(text))
+        number_key(part) if at % 2 else (0, part) for at, part in enumerate(_DIGITS.split(text))
     ]
+
+
+def number_key(digits: str) -> tuple[int, str]:
+    """Return a sort key for whole numbers of any length."""
+    # Longer digits are larger numbers once zeros are off, whatever the length int() would take.
+    rest = digits.lstrip("0")
+    return len(rest), rest

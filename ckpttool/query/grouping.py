@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple, TypeVar
 
-from ckpttool.coding.text import natural_key
+from ckpttool.coding.text import natural_key, number_key
 from ckpttool.query.rows import TensorRow, short_name
 
 _NUMBER = re.compile(r"(\d+)")
@@ -148,7 +148,7 @@ def fold_layers(names: Sequence[str]) -> list[LayerGroup]:
         if len(members) == 1:
             found.append(LayerGroup(names[members[0]], members, []))
             continue
-        members.sort(key=lambda at: natural_key(split[at][place]))
+        members.sort(key=lambda at: number_key(split[at][place]))
         numbers = [split[at][place] for at in members]
         found.append(LayerGroup("".join(name), members, numbers))
     return sorted(found, key=lambda group: natural_key(group.name))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-_NUMBER = re.compile(r"(\d+)")
+from ckpttool.query.grouping import fold_layers
+
+_MOST_DIGITS = 9  # a longer number is no layer
 FEWEST_COLUMNS = 4
 MOST_ROWS = 48
 MOST_COLUMNS = 400
@@ -37,22 +38,17 @@ def layer_matrix(names: Sequence[str | None]) -> LayerMatrix | None:
     Args:
         names: of the tensors; None for those that are left aside.
     """
-    parts = {at: _NUMBER.split(name) for at, name in enumerate(names) if name is not None}
-    seen: dict[tuple[str, ...], list[set[str]]] = {}
-    for each in parts.values():
-        numbers = seen.setdefault(tuple(each[::2]), [set() for _ in each[1::2]])
-        for known, number in zip(numbers, each[1::2], strict=True):
-            known.add(number)
+    known = [at for at, name in enumerate(names) if name is not None]
+    groups = fold_layers([name for name in names if name is not None])
+    found = []
+    for name, members, numbers in groups:
+        layers = zip(members, numbers, strict=False)  # a single name has no number
+        placed = sorted((at, int(number)) for at, number in layers if len(number) <= _MOST_DIGITS)
+        if placed:
+            found.append((placed, name))
     rows: dict[str, dict[int, int]] = {}
-    for at, each in parts.items():
-        variety = [len(known) for known in seen[tuple(each[::2])]]
-        if not variety or max(variety) < FEWEST_COLUMNS:
-            continue
-        place = 2 * variety.index(max(variety)) + 1
-        number = int(each[place]) if len(each[place]) < 10 else None
-        if number is not None:
-            name = "".join([*each[:place], "#", *each[place + 1 :]])
-            rows.setdefault(name, {})[number] = at
+    for placed, name in sorted(found):  # by their first tensors
+        rows.setdefault(name, {}).update((number, known[at]) for at, number in placed)
     rows = {name: found for name, found in rows.items() if len(found) >= FEWEST_COLUMNS}
     if not rows:
         return None

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from ckpttool.coding.text import encode_text
-from ckpttool.errors import CkptError
 from ckpttool.tensor.dtypes import DType, dtype_of_number
 from ckpttool.tensor.shape import Shape, element_count
 from ckpttool.tensor.slices import TensorSlice
@@ -82,46 +79,5 @@ class ArrayEntry(NamedTuple):
         return ()
 
 
-class ArrayEntries(Mapping[str, ArrayEntry]):
-    """The tensors of a file by name, in the order of the bytes of the names.
-
-    Looking up a damaged one raises its error.
-
-    Args:
-        sound: the entries.
-        damaged: the errors of the other tensors, by name.
-    """
-
-    def __init__(self, sound: Mapping[str, ArrayEntry], damaged: Mapping[str, CkptError]) -> None:
-        self._damaged = damaged
-        unknown = ArrayEntry(dtype_of_number(0), (), 0, None, 0)
-        self._entries = {
-            key: unknown if key in damaged else sound[key]
-            for key in sorted({**sound, **damaged}, key=encode_text)
-        }
-
-    def __getitem__(self, key: str) -> ArrayEntry:
-        if key in self._damaged:
-            raise self._damaged[key]
-        return self._entries[key]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._entries)
-
-    def __len__(self) -> int:
-        return len(self._entries)
-
-    def __contains__(self, key: object) -> bool:
-        return key in self._entries
-
-    def sound(self) -> Iterator[tuple[str, ArrayEntry]]:
-        """Yield key and entry of each tensor that is not damaged."""
-        return (each for each in self._entries.items() if each[0] not in self._damaged)
-
-    def described(self) -> Mapping[str, ArrayEntry]:
-        """Return all entries; that of a damaged tensor has an unknown dtype and no shape."""
-        return self._entries
-
-    def dtype_and_shape(self, key: str) -> tuple[DType, Shape]:
-        """Return dtype and shape of a tensor."""
-        return self[key][:2]
+# Stands for the entry of a damaged tensor.
+UNKNOWN = ArrayEntry(dtype_of_number(0), (), 0, None, 0)

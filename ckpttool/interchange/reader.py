@@ -19,11 +19,12 @@ from ckpttool.errors import (
     located,
 )
 from ckpttool.interchange.contents import read_contents
-from ckpttool.interchange.entry import ArrayEntries, ArrayEntry, Packing
+from ckpttool.interchange.entry import UNKNOWN, ArrayEntry, Packing
 from ckpttool.interchange.inflate import Inflated
 from ckpttool.interchange.naming import ArrayFormat
 from ckpttool.storage.source import CHUNK_SIZE, Identity, Permissions, RandomAccessFile, ShardFile
 from ckpttool.tensor.dtypes import STRING
+from ckpttool.tensor.entries import EntriesByName
 
 if TYPE_CHECKING:
     from ckpttool.tensor.region import Index
@@ -63,7 +64,7 @@ class ArrayReader:
         self.format = format
         found = read_contents(path, format)
         self.damaged = found.damaged
-        self.entries = ArrayEntries(found.entries, found.damaged)
+        self.entries = EntriesByName(found.entries, found.damaged, UNKNOWN)
         self.metadata: Mapping[str, str] = found.metadata
         self.identities: dict[str, Identity] = found.identities
         self.index_bytes = found.index_bytes

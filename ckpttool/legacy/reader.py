@@ -22,9 +22,10 @@ from ckpttool.errors import (
     located,
 )
 from ckpttool.legacy.files import LegacyFiles
-from ckpttool.legacy.records import LegacyEntries, LegacyEntry, LegacyPart, find_values
+from ckpttool.legacy.records import UNKNOWN, LegacyEntry, LegacyPart, find_values
 from ckpttool.storage.source import Identity, Permissions, ShardFile
 from ckpttool.table.values import TableValue
+from ckpttool.tensor.entries import EntriesByName
 from ckpttool.tensor.shape import Shape, element_count
 from ckpttool.tensor.slices import Bounds, TensorSlice, encode_slice_key, offset_slices
 
@@ -226,7 +227,7 @@ class LegacyReader:
                 values.locate(error)
                 raise
 
-    def _describe(self) -> LegacyEntries:
+    def _describe(self) -> EntriesByName[LegacyEntry]:
         found: dict[str, tuple[LegacyEntry, int]] = {}
         there = False
         for shard_id in range(self.num_shards):
@@ -250,7 +251,8 @@ class LegacyReader:
                 found[key] = entry, found.get(key, (entry, shard_id))[1]
         if self.num_shards and not there:
             raise MissingFileError("no file of the checkpoint exists", path=self.prefix)
-        return LegacyEntries({key: entry for key, (entry, _) in found.items()}, self.damaged)
+        sound = {key: entry for key, (entry, _) in found.items()}
+        return EntriesByName(sound, self.damaged, UNKNOWN)
 
     def _readable(self, key: str) -> LegacyEntry:
         """Return the entry of a tensor; raise if the entries show that it cannot be read."""

@@ -14,7 +14,7 @@ TensorProto has only elements: shape and dtype are in the first record.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, MutableMapping
+from collections.abc import Iterable, MutableMapping
 from typing import NamedTuple
 
 from ckpttool.coding import wire
@@ -79,50 +79,8 @@ class LegacyEntry(NamedTuple):
         return None if self.dtype.size is None else self.dtype.size * self.elements
 
 
-class LegacyEntries(Mapping[str, LegacyEntry]):
-    """The tensors of a checkpoint by key, in the order of the key bytes.
-
-    Looking up a damaged one raises its error.
-
-    Args:
-        sound: the entries.
-        damaged: the errors of the other tensors, by key.
-    """
-
-    def __init__(self, sound: Mapping[str, LegacyEntry], damaged: Mapping[str, CkptError]) -> None:
-        self._damaged = damaged
-        self._entries = {
-            key: sound[key] if key not in damaged else LegacyEntry(dtype_of_number(0), (), ())
-            for key in sorted({**sound, **damaged}, key=encode_text)
-        }
-
-    def __getitem__(self, key: str) -> LegacyEntry:
-        if key in self._damaged:
-            raise self._damaged[key]
-        return self._entries[key]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._entries)
-
-    def __len__(self) -> int:
-        return len(self._entries)
-
-    def __contains__(self, key: object) -> bool:
-        return key in self._entries
-
-    def sound(self) -> dict[str, LegacyEntry]:
-        """Return the entries of undamaged tensors."""
-        if not self._damaged:
-            return self._entries
-        return {key: entry for key, entry in self._entries.items() if key not in self._damaged}
-
-    def described(self) -> dict[str, LegacyEntry]:
-        """Return all entries; that of a damaged tensor has an unknown dtype and no shape."""
-        return self._entries
-
-    def dtype_and_shape(self, key: str) -> tuple[DType, Shape]:
-        """Return dtype and shape of a tensor."""
-        return self[key][:2]
+# Stands for the entry of a damaged tensor.
+UNKNOWN = LegacyEntry(dtype_of_number(0), (), ())
 
 
 def decode_meta(

@@ -140,7 +140,7 @@ def _array_rows(ckpt: Checkpoint, reader: ArrayReader) -> Iterator[TensorRow]:
 
 
 def _legacy_rows(ckpt: Checkpoint, reader: LegacyReader) -> Iterator[TensorRow]:
-    for key, entry in reader.entries.sound().items():
+    for key, entry in reader.entries.sound():
         whole, size = entry.whole, entry.dtype.size
         slices = tuple(
             SliceRow(

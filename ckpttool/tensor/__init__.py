@@ -2,6 +2,7 @@
 
 dtypes      one row per dtype
 shape       element counts, and the shape message
+entries     tensors by name without their values, damaged ones included
 slices      parts of a partitioned tensor: messages, keys, whether they fill it
 strings     the bytes of a string tensor
 variants    the bytes of a variant tensor

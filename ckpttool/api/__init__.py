@@ -20,6 +20,7 @@ gc                the checkpoints of a folder that a manager would delete
 export            tensors as files of other formats
 import_checkpoint  a checkpoint made of a file of another program
 export_meta_json  a MetaGraph as JSON, text or bytes
+transfer          what exports and imports have in common
 draft_file        a drafted map as a file
 outcome           what became of a checkpoint
 answer            what all answers have in common

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import BinaryIO, Literal, TextIO
 
-from ckpttool.api.answer import Answer
 from ckpttool.api.draft_file import save_draft
+from ckpttool.api.transfer import Transfer
 from ckpttool.checkpoint.nearest import quoted, require_one_of
 from ckpttool.checkpoint.open import Checkpoint, opened
 from ckpttool.checkpoint.selection.select import Selector
@@ -16,14 +16,11 @@ from ckpttool.errors import SelectionError, in_arguments
 from ckpttool.interchange.formats import FILE_FORMATS, SAFETENSORS, FileFormat, format_of_path
 from ckpttool.interchange.keras_h5 import H5_ENDING, keras_format, read_template
 from ckpttool.query.source import Source
-from ckpttool.render.console import Terminal
 from ckpttool.render.transfers import (
     TransferFile,
     Transferred,
     TransferredTensor,
-    transfer_document,
     transfer_line,
-    write_transfer,
 )
 from ckpttool.storage.locks import LOCK_TIMEOUT, Patience
 from ckpttool.storage.paths import StrPath, path_text
@@ -52,7 +49,7 @@ DraftTable = Literal["torch"]
 _FRAMEWORKS = {"torch": "pt"}
 
 
-class Export(Answer):
+class Export(Transfer):
     """What became of the tensors of a checkpoint, or would; made by `ckpttool.export`.
 
     `str()` is the table of the command.
@@ -68,13 +65,7 @@ class Export(Answer):
         notes: what the user should know, in words.
     """
 
-    def __init__(self, done: Transferred) -> None:
-        self._done = done
-
-    @property
-    def source(self) -> Source:
-        """The checkpoint."""
-        return self._done.source
+    _command = "export"
 
     @property
     def format(self) -> str:
@@ -92,48 +83,9 @@ class Export(Answer):
         return self._done.index
 
     @property
-    def tensors(self) -> tuple[TransferredTensor, ...]:
-        """The tensors, by their names in the files."""
-        return self._done.tensors
-
-    @property
-    def skipped(self) -> tuple[tuple[str, str], ...]:
-        """Names of tensors that were left out, and the reasons."""
-        return self._done.skipped
-
-    @property
-    def dry_run(self) -> bool:
-        """Whether nothing was written."""
-        return self._done.dry_run
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What the user should know, in words."""
-        return self._done.notes
-
-    @property
     def summary(self) -> str:
         """In one line what was done, or would be."""
         return transfer_line(self._done)
-
-    def write_tensors(
-        self, format: str, stream: TextIO, terminal: Terminal, *, by_key: bool = False
-    ) -> None:
-        """Write a row for each tensor.
-
-        Args:
-            format: "json" or one of the row formats.
-            stream: where to.
-            terminal: what `stream` is.
-            by_key: show keys instead of object paths and variable names.
-        """
-        write_transfer(self._done, "export", format, stream, terminal, by_key=by_key)
-
-    def _document(self) -> Mapping[str, object]:
-        return transfer_document(self._done, "export")
-
-    def _write_table(self, stream: TextIO, terminal: Terminal) -> None:
-        self.write_tensors("table", stream, terminal)
 
     def __repr__(self) -> str:
         return f"<Export of {self.source.prefix!r}: {self.summary}>"

@@ -8,20 +8,17 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
 from typing import TextIO
 
-from ckpttool.api.answer import Answer
+from ckpttool.api.transfer import Transfer
 from ckpttool.checkpoint.open import Checkpoint, opened
 from ckpttool.errors import DestinationError, SelectionError, in_arguments
 from ckpttool.interchange.entry import ArrayEntry
 from ckpttool.interchange.naming import format_by_name
 from ckpttool.query.source import Source, TensorNames
-from ckpttool.render.console import Terminal
 from ckpttool.render.transfers import (
     TransferFile,
     Transferred,
     TransferredTensor,
     import_line,
-    transfer_document,
-    write_transfer,
 )
 from ckpttool.storage.locks import LOCK_TIMEOUT, Patience
 from ckpttool.storage.paths import StrPath, path_text
@@ -40,19 +37,13 @@ _NUMBER = re.compile(r"-([0-9]{1,18})\Z")
 _NO_PLACE = "there is no place for it in the reference"
 
 
-class Import(Answer):
+class Import(Transfer):
     """What became of the tensors of a file, or would; made by `ckpttool.import_checkpoint`.
 
     `str()` is the table of the command.
     """
 
-    def __init__(self, done: Transferred) -> None:
-        self._done = done
-
-    @property
-    def source(self) -> Source:
-        """The file that was read."""
-        return self._done.source
+    _command = "import"
 
     @property
     def destination(self) -> str | None:
@@ -60,53 +51,14 @@ class Import(Answer):
         return self._done.destination
 
     @property
-    def tensors(self) -> tuple[TransferredTensor, ...]:
-        """The tensors by their keys, each with `key`, `stored_name`, `dtype`, `shape`, `file`."""
-        return self._done.tensors
-
-    @property
-    def skipped(self) -> tuple[tuple[str, str], ...]:
-        """Names of tensors that were left out, and the reasons."""
-        return self._done.skipped
-
-    @property
     def receipt(self) -> Receipt | None:
         """What was written; None in a dry run."""
         return self._done.receipt
 
     @property
-    def dry_run(self) -> bool:
-        """Whether nothing was written."""
-        return self._done.dry_run
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What the user should know, in words."""
-        return self._done.notes
-
-    @property
     def summary(self) -> str:
         """In one line what was done, or would be."""
         return import_line(self._done)
-
-    def write_tensors(
-        self, format: str, stream: TextIO, terminal: Terminal, *, by_key: bool = False
-    ) -> None:
-        """Write a row for each tensor.
-
-        Args:
-            format: "json" or one of the row formats.
-            stream: where to.
-            terminal: what `stream` is.
-            by_key: show keys instead of object paths and variable names.
-        """
-        write_transfer(self._done, "import", format, stream, terminal, by_key=by_key)
-
-    def _document(self) -> Mapping[str, object]:
-        return transfer_document(self._done, "import")
-
-    def _write_table(self, stream: TextIO, terminal: Terminal) -> None:
-        self.write_tensors("table", stream, terminal)
 
     def __repr__(self) -> str:
         return f"<Import of {self.source.path!r}: {self.summary}>"

@@ -19,7 +19,7 @@ _MAX_DEPTH = 12
 _BEAMS = 3
 _SEGMENT_CUTOFF = 0.4  # the whole names are compared once more
 _NAMES = 3  # that `nearest_names` returns
-_SHOWN = 5  # names in a message
+_SHOWN = 5  # names, or problems, in a message
 
 
 def nearest(word: str, candidates: Iterable[str], *, limit: int, cutoff: float = 0.6) -> list[str]:
@@ -97,6 +97,12 @@ def listed(names: Iterable[str]) -> str:
     found = list(names)
     more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
     return quoted(found[:_SHOWN]) + more
+
+
+def joined(problems: Sequence[str]) -> str:
+    """Return the first of several problems, and the number of the others."""
+    more = f"; and {len(problems) - _SHOWN} more" if len(problems) > _SHOWN else ""
+    return "; ".join(problems[:_SHOWN]) + more
 
 
 def _walk(typed: Sequence[str], ordered: Sequence[str]) -> list[str]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import isfinite
 
 from ckpttool.bundle.entry import BundleEntry
-from ckpttool.checkpoint.nearest import listed
+from ckpttool.checkpoint.nearest import joined, listed
 from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.coding.checksum import crc32c
 from ckpttool.errors import SelectionError, SurgeryError
@@ -21,7 +21,6 @@ from ckpttool.tensor.shape import Shape
 
 # What is averaged; a mean of what an optimizer keeps fits no set of weights.
 _KINDS = frozenset({"weight", "ema"})
-_SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -147,8 +146,7 @@ def _refuse_unlike(
                     f"{ours.dtype} {list(ours.shape)} in the last"
                 )
     if found:
-        more = f"; and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
-        raise SurgeryError("; ".join(found[:_SHOWN]) + more, path=plan.source.prefix)
+        raise SurgeryError(joined(found), path=plan.source.prefix)
 
 
 def _all_equal(values: Sequence[StoredValue]) -> bool:

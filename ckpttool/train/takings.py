@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from ckpttool.checkpoint.fitting import ValueSpec, keys_taken, missing_key
+from ckpttool.checkpoint.nearest import joined
 from ckpttool.errors import MismatchError, MissingKeyError
 from ckpttool.objects.keys import VARIABLE_VALUE
 from ckpttool.train.carried import Carried
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
     from ckpttool.tensor.shape import Shape
     from ckpttool.tensor.values import Array
     from ckpttool.train.loads import GraphLoad, NamedLoad
-
-_SHOWN = 5
 
 
 def _assign(found: Trackable, values: Mapping[str, Array]) -> None:
@@ -119,14 +118,13 @@ def check_takings(takings: Sequence[Taking]) -> None:
                 place = taking.load.source.prefix
                 mismatches.append(_mismatch(_path(taking, key), key, dtype, shape, spec))
     if mismatches:
-        told = "; ".join(
+        told = [
             f"'{one['path']}' is {one['dtype']} {one['shape']} in the checkpoint, "
             f"{one['target_dtype']} {one['target_shape']} in the program"
-            for one in mismatches[:_SHOWN]
-        )
-        more = f"; and {len(mismatches) - _SHOWN} more" if len(mismatches) > _SHOWN else ""
+            for one in mismatches
+        ]
         error = MismatchError(
-            f"{told}{more}; change the program, or rename or drop these tensors with "
+            f"{joined(told)}; change the program, or rename or drop these tensors with "
             "'ckpt rename' or 'ckpt prune'; nothing was restored",
             path=place,
             key=str(mismatches[0]["key"]) if len(mismatches) == 1 else None,

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ckpttool.checkpoint.kinds.rules import OPTIMIZER_KINDS, SLOT_KINDS
-from ckpttool.checkpoint.nearest import listed
+from ckpttool.checkpoint.nearest import joined, listed
 from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.errors import SelectionError, SurgeryError
 from ckpttool.surgery.edits.setting import refuse_second
 from ckpttool.surgery.plan import Plan, PlannedTensor
 from ckpttool.surgery.values import NewValue, StoredValue
-
-_SHOWN = 5
 
 
 def graft(plan: Plan, other: Checkpoint, theirs: str = "", ours: str | None = None) -> Plan:
@@ -125,5 +123,4 @@ def _refuse_unlike(
                 f"{theirs.dtype} {list(theirs.shape)} in '{other.prefix}'"
             )
     if unlike:
-        more = f"; and {len(unlike) - _SHOWN} more" if len(unlike) > _SHOWN else ""
-        raise SurgeryError("; ".join(unlike[:_SHOWN]) + more, path=plan.source.prefix)
+        raise SurgeryError(joined(unlike), path=plan.source.prefix)

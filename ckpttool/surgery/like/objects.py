@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import starmap
 
 from ckpttool.checkpoint.kinds.slots import MOMENTUM
-from ckpttool.checkpoint.nearest import listed, nearest_names, quoted
+from ckpttool.checkpoint.nearest import joined, listed, nearest_names, quoted
 from ckpttool.errors import KeyCollisionError, SelectionError, SurgeryError
 from ckpttool.surgery.like.naming import alike_but_for_numbers, name_stem, pairs_by_name
 from ckpttool.surgery.like.notes import SCALED_MOMENTUM
@@ -188,10 +188,8 @@ class ObjectMatching:
                     )
         told = told or self._too_little()
         if told:
-            more = f"; and {len(told) - _SHOWN} more" if len(told) > _SHOWN else ""
             raise SurgeryError(
-                f"{'; '.join(told[:_SHOWN])}{more}: give rules, or accept the "
-                "order of both programs with --by-order",
+                f"{joined(told)}: give rules, or accept the order of both programs with --by-order",
                 path=self._plan.source.prefix,
             )
 

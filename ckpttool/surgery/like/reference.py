@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from ckpttool.checkpoint.nearest import listed
+from ckpttool.checkpoint.nearest import joined, listed
 from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.coding.text import encode_text
 from ckpttool.errors import SurgeryError
@@ -34,7 +34,6 @@ from ckpttool.surgery.plan import (
 from ckpttool.surgery.values import StoredValue, int64_value
 
 _NO_RULES: Mapping[str, str] = {}
-_SHOWN = 5
 
 
 def follow(
@@ -226,8 +225,7 @@ def _refuse_unlike(plan: Plan, places: Places, pairs: Iterable[tuple[str, str]])
                 f"{list(theirs.shape)}"
             )
     if unlike:
-        more = f"; and {len(unlike) - _SHOWN} more" if len(unlike) > _SHOWN else ""
-        raise SurgeryError("; ".join(unlike[:_SHOWN]) + more, path=plan.source.prefix)
+        raise SurgeryError(joined(unlike), path=plan.source.prefix)
 
 
 def _emptied(places: Places, keys: set[str]) -> ObjectGraph:

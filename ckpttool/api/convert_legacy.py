@@ -35,7 +35,7 @@ from ckpttool.surgery.convert import (
     conversion_options,
     plan_conversion,
 )
-from ckpttool.surgery.maps import read_map
+from ckpttool.surgery.maps.reading import read_map
 from ckpttool.surgery.rules import RenameRule, Rules, as_rules
 from ckpttool.surgery.session_bundle.saved_model import ExportReceipt, find_exports, prepare_export
 from ckpttool.surgery.tables import load_table

@@ -110,7 +110,7 @@ def diff(
     layouts: dict[str, TensorLayout] = {}
     with opened(a) as one, opened(b) as other:
         if maps:
-            from ckpttool.surgery.maps import map_tensors, read_map
+            from ckpttool.surgery.maps.reading import map_tensors, read_map
 
             rules = [rule for path in maps for rule in read_map(path)]
             for key, mapped in map_tensors(one, rules, one).items():

@@ -7,7 +7,7 @@ from typing import TextIO
 
 from ckpttool.query.diff.renames import save_map
 from ckpttool.storage.paths import StrPath, path_text
-from ckpttool.surgery.torch_draft import MapDraft
+from ckpttool.surgery.maps.torch_draft import MapDraft
 
 
 def save_draft(draft: MapDraft, place: StrPath | TextIO, *, force: bool) -> tuple[str, ...]:

@@ -34,11 +34,11 @@ from ckpttool.surgery.exporting.choice import (
     notes_on_names,
 )
 from ckpttool.surgery.exporting.write import ExportOptions, ExportWriter
-from ckpttool.surgery.keras_draft import draft_for_keras, require_filled
-from ckpttool.surgery.maps import read_map_file
+from ckpttool.surgery.maps.keras_draft import draft_for_keras, require_filled
+from ckpttool.surgery.maps.reading import read_map_file
+from ckpttool.surgery.maps.torch_draft import DRAFT_TABLES, MapDraft, draft_for_torch
 from ckpttool.surgery.plan import Plan
 from ckpttool.surgery.rules import RenameRule
-from ckpttool.surgery.torch_draft import DRAFT_TABLES, MapDraft, draft_for_torch
 
 ExportForm = Literal["safetensors", "npz", "npy"]
 EXPORT_FORMS: tuple[str, ...] = tuple(FILE_FORMATS)

@@ -24,7 +24,7 @@ from ckpttool.storage.locks import LOCK_TIMEOUT, Patience
 from ckpttool.storage.paths import StrPath, path_text
 from ckpttool.storage.work import Progress
 from ckpttool.surgery.importing import plan_import
-from ckpttool.surgery.maps import inverted, read_map
+from ckpttool.surgery.maps.reading import inverted, read_map
 from ckpttool.surgery.plan import Plan
 from ckpttool.surgery.values import value_size
 from ckpttool.surgery.writing.bundle.carry import DataMode

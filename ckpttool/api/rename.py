@@ -10,7 +10,7 @@ from ckpttool.checkpoint.open import Checkpoint, opened, require_checkpoint
 from ckpttool.errors import SelectionError, in_arguments
 from ckpttool.storage.paths import StrPath
 from ckpttool.surgery import renaming
-from ckpttool.surgery.maps import read_map
+from ckpttool.surgery.maps.reading import read_map
 from ckpttool.surgery.plan import Plan
 from ckpttool.surgery.rules import (
     PrefixRule,

@@ -27,7 +27,7 @@ from ckpttool.cli.writing import (
     end_cleanly,
 )
 from ckpttool.surgery.convert import TARGET_FORMS, TargetForm
-from ckpttool.surgery.maps import read_map
+from ckpttool.surgery.maps.reading import read_map
 from ckpttool.surgery.rules import RenameRule
 from ckpttool.surgery.tables import load_table
 from ckpttool.surgery.writing.companions import META_MODES, MetaMode

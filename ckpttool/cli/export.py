@@ -34,7 +34,7 @@ from ckpttool.cli.writing import (
 )
 from ckpttool.surgery.edits.casting import parse_cast
 from ckpttool.surgery.exporting.choice import NAMINGS, Naming
-from ckpttool.surgery.torch_draft import DRAFT_TABLES
+from ckpttool.surgery.maps.torch_draft import DRAFT_TABLES
 
 EXAMPLES = (
     ("ckpt export ckpts -o model.safetensors", "All weights of the latest checkpoint."),

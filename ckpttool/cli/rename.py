@@ -12,7 +12,7 @@ from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.cli import options
 from ckpttool.cli.writing import FORMATS, Destination, carry_out, write_options
 from ckpttool.surgery import rules as rule_kinds
-from ckpttool.surgery.maps import read_map
+from ckpttool.surgery.maps.reading import read_map
 from ckpttool.surgery.rules import RenameRule
 from ckpttool.surgery.tables import list_tables, load_table
 

@@ -11,11 +11,8 @@ binds its name in the package.
 plan        the checkpoint to be written, with the list of changes
 values      what a plan computes in place of bytes of its source
 rules       rename rules, and the first of many that matches a name
-layouts     values in another layout, and plans by a map
-maps        maps: files of rules for tensors, with the layouts that they change
+maps        other names for tensors and, for other libraries, other layouts
 tables      rename tables that come with the package
-torch_draft, keras_draft  drafting maps to PyTorch, and to Keras
-keras_pairing  variables of a reference for the datasets of a file of Keras
 renaming    renaming the tensors of a plan
 edge_notes  notes on changes of the graph that no key shows
 repetition  rules that match their own results, where a run was cut short
@@ -44,9 +41,9 @@ if TYPE_CHECKING:
     from ckpttool.surgery.edits.grafting import graft
     from ckpttool.surgery.edits.setting import set_values
     from ckpttool.surgery.flattening import flatten
-    from ckpttool.surgery.layouts import apply_map
     from ckpttool.surgery.like.reference import follow
-    from ckpttool.surgery.maps import read_map
+    from ckpttool.surgery.maps.layouts import apply_map
+    from ckpttool.surgery.maps.reading import read_map
     from ckpttool.surgery.plan import Change, Plan
     from ckpttool.surgery.pruning import prune
     from ckpttool.surgery.renaming import promote_averages, rename
@@ -101,7 +98,7 @@ _HOMES = {
     "StripPrefixRule": "rules",
     "SubstituteRule": "rules",
     "TensorRule": "rules",
-    "apply_map": "layouts",
+    "apply_map": "maps.layouts",
     "average": "averaging",
     "cast": "edits.casting",
     "flatten": "flattening",
@@ -113,7 +110,7 @@ _HOMES = {
     "parse_substitution": "rules",
     "promote_averages": "renaming",
     "prune": "pruning",
-    "read_map": "maps",
+    "read_map": "maps.reading",
     "rename": "renaming",
     "set_values": "edits.setting",
     "write": "writing.write",

@@ -10,7 +10,7 @@ from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.errors import SurgeryError
 from ckpttool.surgery.flattening import flatten
 from ckpttool.surgery.like.reference import follow
-from ckpttool.surgery.maps import refuse_layouts
+from ckpttool.surgery.maps.reading import refuse_layouts
 from ckpttool.surgery.plan import Plan
 from ckpttool.surgery.renaming import rename
 from ckpttool.surgery.rules import MoveRule, RenameRule

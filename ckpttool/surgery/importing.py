@@ -11,13 +11,13 @@ from ckpttool.errors import SurgeryError, UnsupportedError
 from ckpttool.interchange.entry import ArrayEntry
 from ckpttool.interchange.reader import ArrayReader
 from ckpttool.surgery.edits.casting import cast
-from ckpttool.surgery.layouts import apply_map
 from ckpttool.surgery.like.reference import follow
+from ckpttool.surgery.maps.layouts import apply_map
 from ckpttool.surgery.plan import Plan
 from ckpttool.surgery.rules import RenameRule
 
 if TYPE_CHECKING:
-    from ckpttool.surgery.torch_draft import MapDraft
+    from ckpttool.surgery.maps.torch_draft import MapDraft
 
 
 def plan_import(
@@ -72,7 +72,7 @@ def plan_import(
         return plan, None
     if source.generation != "h5" or rules:
         return follow(plan, like, save_counter=number), None
-    from ckpttool.surgery.keras_pairing import pair_with_keras, places_of
+    from ckpttool.surgery.maps.keras_pairing import pair_with_keras, places_of
 
     draft = pair_with_keras(plan, like, accept_order=accept_order)
     return follow(plan, like, places_of(draft, like), save_counter=number), draft

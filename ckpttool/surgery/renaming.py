@@ -27,7 +27,7 @@ from ckpttool.objects.keys import (
 )
 from ckpttool.objects.moves import EdgeId, move_edges
 from ckpttool.surgery.edge_notes import with_edge_notes
-from ckpttool.surgery.maps import refuse_layouts
+from ckpttool.surgery.maps.reading import refuse_layouts
 from ckpttool.surgery.plan import Plan, PlannedTensor, refuse_disputes
 from ckpttool.surgery.rules import (
     FirstOf,

@@ -12,8 +12,8 @@ from ckpttool.checkpoint.nearest import listed, quoted, require_one_of
 from ckpttool.checkpoint.selection.select import Listed, Selector
 from ckpttool.errors import CorruptError, KeyCollisionError, SelectionError
 from ckpttool.surgery.choosing import planned_names
-from ckpttool.surgery.layouts import with_layouts
-from ckpttool.surgery.maps import map_tensors
+from ckpttool.surgery.maps.layouts import with_layouts
+from ckpttool.surgery.maps.reading import map_tensors
 from ckpttool.surgery.plan import Plan, PlannedTensor
 from ckpttool.surgery.pruning import WEIGHT_KINDS
 from ckpttool.surgery.rules import RenameRule

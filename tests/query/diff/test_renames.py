@@ -17,7 +17,7 @@ from ckpttool.api.diff import diff
 from ckpttool.query.diff.results import Diff, TensorDiff
 from ckpttool.query.diff.scopes import apply_moves, find_moves, rename_map
 from ckpttool.query.rows import TensorRow
-from ckpttool.surgery.maps import read_map
+from ckpttool.surgery.maps.reading import read_map
 from ckpttool.surgery.plan import Plan
 from ckpttool.surgery.pruning import drop_tensors
 from ckpttool.surgery.renaming import rename

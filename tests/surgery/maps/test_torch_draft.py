@@ -11,8 +11,8 @@ import pytest
 
 import ckpttool
 from ckpttool.errors import SelectionError
-from ckpttool.surgery.maps import read_map
-from ckpttool.surgery.torch_draft import MapDraft, draft_for_torch
+from ckpttool.surgery.maps.reading import read_map
+from ckpttool.surgery.maps.torch_draft import MapDraft, draft_for_torch
 from tests.support import fixtures
 
 Shapes = Mapping[str, tuple[int, ...]]

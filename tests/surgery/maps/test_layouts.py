@@ -11,8 +11,8 @@ import pytest
 from ckpttool import open_checkpoint, save_checkpoint
 from ckpttool.errors import ChecksumError, CkptError, KeyCollisionError, SurgeryError
 from ckpttool.surgery import Plan, apply_map, write
-from ckpttool.surgery.layouts import LaidOutValue
-from ckpttool.surgery.maps import inverted
+from ckpttool.surgery.maps.layouts import LaidOutValue
+from ckpttool.surgery.maps.reading import inverted
 from ckpttool.surgery.rules import MoveRule, TensorRule
 from ckpttool.surgery.values import StoredValue
 from ckpttool.tensor import layout as layouts

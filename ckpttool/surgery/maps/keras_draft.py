@@ -16,7 +16,7 @@ from ckpttool.checkpoint.nearest import listed
 from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.errors import SelectionError
 from ckpttool.interchange.keras_h5 import KerasLayer, KerasTemplate
-from ckpttool.surgery.torch_draft import LayerVariable, MapDraft, layer_variable
+from ckpttool.surgery.maps.torch_draft import LayerVariable, MapDraft, layer_variable
 from ckpttool.tensor.shape import Shape
 
 # The order in which a layer of Keras has its variables.

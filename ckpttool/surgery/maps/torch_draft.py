@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from ckpttool.checkpoint.nearest import listed, quoted
 from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.errors import CkptError, SelectionError
-from ckpttool.surgery.maps import map_text, tensor_rule
+from ckpttool.surgery.maps.reading import map_text, tensor_rule
 from ckpttool.surgery.rules import TensorRule
 from ckpttool.tensor.shape import Shape
 

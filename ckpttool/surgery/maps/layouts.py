@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ckpttool.errors import SurgeryError
-from ckpttool.surgery.maps import map_tensors
+from ckpttool.surgery.maps.reading import map_tensors
 from ckpttool.surgery.plan import Plan
 from ckpttool.surgery.renaming import refuse_collisions
 from ckpttool.surgery.rules import RenameRule

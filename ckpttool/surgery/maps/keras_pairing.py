@@ -14,10 +14,10 @@ from ckpttool.checkpoint.nearest import listed
 from ckpttool.checkpoint.open import Checkpoint
 from ckpttool.errors import SelectionError, SurgeryError
 from ckpttool.interchange.keras_h5 import KerasTemplate, read_template
-from ckpttool.surgery.keras_draft import draft_for_keras
+from ckpttool.surgery.maps.keras_draft import draft_for_keras
+from ckpttool.surgery.maps.torch_draft import MapDraft, layer_variable
 from ckpttool.surgery.plan import Plan
 from ckpttool.surgery.pruning import WEIGHT_KINDS
-from ckpttool.surgery.torch_draft import MapDraft, layer_variable
 
 # In these groups a whole model of tf_keras has its parts.
 _MODEL, _OPTIMIZER = "model_weights/", "optimizer_weights/"

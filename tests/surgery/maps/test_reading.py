@@ -21,7 +21,7 @@ from ckpttool.errors import (
     UnsupportedError,
 )
 from ckpttool.printable import printable
-from ckpttool.surgery.maps import inverted, map_tensors, map_text, read_map
+from ckpttool.surgery.maps.reading import inverted, map_tensors, map_text, read_map
 from ckpttool.surgery.rules import FirstOf, MoveRule, TensorRule
 from ckpttool.tensor.layout import TensorLayout
 from tests.support import fixtures
